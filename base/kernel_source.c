@@ -19,6 +19,33 @@ bool peal_kernel_is_needed(const peal_schedule_task *task)
     return task->kind == PEAL_TASK_KERNEL && !task->function && task->kernel;
 }
 
+/* Whether another parameter before `view` has this name, or another array of the task. */
+static bool is_taken(const peal_schedule *schedule, const peal_schedule_task *task, int view,
+                     const char *name)
+{
+    for (int i = 0; i < task->access_count; i++)
+        if (i != view && !strcmp(schedule->array[task->access[i].array].name, name))
+            return true;
+    for (int i = 0; i < task->reduction_count; i++)
+        if (!strcmp(schedule->array[task->reduction[i].array].name, name))
+            return true;
+    return false;
+}
+
+void peal_kernel_parameter(const peal_schedule *schedule, const peal_schedule_task *task, int view,
+                           char name[PEAL_PARAMETER_BYTES])
+{
+    int array = task->access[view].array;
+    bool taken = false;
+    for (int i = 0; i < view; i++)
+        taken |= task->access[i].array == array;
+    snprintf(name, PEAL_PARAMETER_BYTES, "%s", schedule->array[array].name);
+    for (size_t used = strlen(name); taken && used + 5 < PEAL_PARAMETER_BYTES; used += 4) {
+        memcpy(name + used, "_out", 5);
+        taken = is_taken(schedule, task, view, name);
+    }
+}
+
 const char *peal_kernel_signature(peal_arena *arena, const peal_schedule *schedule,
                                   const peal_schedule_task *task)
 {
@@ -32,8 +59,10 @@ const char *peal_kernel_signature(peal_arena *arena, const peal_schedule *schedu
     fprintf(out, "PEAL_KERNEL(%s)(peal_tile t", task->kernel);
     for (int i = 0; i < task->access_count; i++) {
         const peal_schedule_array *array = &schedule->array[task->access[i].array];
+        char name[PEAL_PARAMETER_BYTES];
+        peal_kernel_parameter(schedule, task, i, name);
         fprintf(out, ", PEAL_%s(%s, %s)", modes[task->access[i].mode],
-                peal_type_c_name(array->type), array->name);
+                peal_type_c_name(array->type), name);
     }
     for (int i = 0; i < task->reduction_count; i++) {
         const peal_schedule_array *array = &schedule->array[task->reduction[i].array];

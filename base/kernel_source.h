@@ -32,6 +32,10 @@ typedef struct peal_kernel_files {
 
 /* Whether a kernel of the spec's files runs the task. */
 bool peal_kernel_is_needed(const peal_schedule_task *task);
+/* The name of a task's parameter: its array's, or `u_out` where it is the second one of `u`. */
+enum { PEAL_PARAMETER_BYTES = 160 };
+void peal_kernel_parameter(const peal_schedule *schedule, const peal_schedule_task *task, int view,
+                           char name[PEAL_PARAMETER_BYTES]);
 /* "PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(float, a), long argument_1)": what the user should
  * have written. */
 const char *peal_kernel_signature(peal_arena *arena, const peal_schedule *schedule,

@@ -116,6 +116,10 @@ static const peal_key box_keys[] = {
     {"halo", PEAL_KEY_DIRECTION, false, NULL,
      "my halo points that the neighbour in this direction owns", AT(peal_points_desc, halo),
      .turn = -1},
+    {"ghost", PEAL_KEY_DIRECTION, false, NULL,
+     "of the points that I own, those beyond this end of the domain; along axes with 0 all, ghost "
+     "points too; none where a neighbour is",
+     AT(peal_points_desc, ghost), .turn = -1},
     {"part", PEAL_KEY_PART, false, NULL,
      "`interior`: of those, the ones at least the halo's width from every neighbouring rank; "
      "`boundary`: the rest; an amount: also my halo points within it",
@@ -139,6 +143,9 @@ static const peal_key access_keys[] = {
      AT(peal_access_desc, box)},
     {"whole", PEAL_KEY_BOOLEAN, false, NULL,
      "true: all of it that this rank stores, beside `stale`", AT(peal_access_desc, whole)},
+    {"inside", PEAL_KEY_BOOLEAN, false, NULL,
+     "true: next to the task's ghost box, as many points of the domain; beside `stale`",
+     AT(peal_access_desc, inside)},
     {"stale", PEAL_KEY_CONSENT, false, "ok",
      "`ok`: halo points may be read although their owners have changed them since (else E148)",
      AT(peal_access_desc, stale_ok)}};
@@ -318,7 +325,7 @@ static const peal_context contexts[] = {
      "Points 0 .. count - 1, of which there are at most `max`: count is known at run time only.",
      "{count: n, max: room}", KEYS(counted_keys), sizeof(peal_points_desc)},
     {"access", "an access",
-     "What one tile touches: `tile`, `whole`, ranges [[first, end]], or one of these.",
+     "What one tile touches: `tile`, `whole`, `inside`, ranges [[first, end]], or one of these.",
      "{u: {star: 1}}", KEYS(access_keys), NAMED(peal_access_desc)},
     {"exchange_item", "a field of an exchange", "Less than all of the halo.", "{u: {star: 1}}",
      KEYS(exchange_item_keys), sizeof(peal_access_desc)},

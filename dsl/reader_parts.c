@@ -58,12 +58,13 @@ static void read_access_form(peal_reader *r, peal_node *form, bool exchange, pea
         out->tile = true;
     else if (!exchange && form->kind == PEAL_NODE_SCALAR && !strcmp(form->text, "whole"))
         out->whole = true;
+    else if (!exchange && form->kind == PEAL_NODE_SCALAR && !strcmp(form->text, "inside"))
+        out->inside = true;
     else
         peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, form->at, NULL,
-                           exchange
-                               ? "expected {star: 1} or {grow: 1}"
-                               : "expected tile, whole, {star: 1}, {grow: 1}, {per_tile: n} or "
-                                 "ranges");
+                           exchange ? "expected {star: 1} or {grow: 1}"
+                                    : "expected tile, whole, inside, {star: 1}, {grow: 1}, "
+                                      "{per_tile: n} or ranges");
 }
 
 static void report_excess(peal_reader *r, const peal_node *node, int most)

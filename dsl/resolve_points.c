@@ -49,7 +49,8 @@ int peal_resolve_array_name(peal_parser *parser, const char *name, peal_source s
 static int count_forms(const peal_points_desc *desc)
 {
     return (desc->grow != NULL) + (desc->rim != NULL) + (desc->box != NULL) +
-           (desc->border != NULL) + (desc->halo != NULL) + (desc->count != NULL);
+           (desc->border != NULL) + (desc->halo != NULL) + (desc->ghost != NULL) +
+           (desc->count != NULL);
 }
 
 static bool contradiction(peal_parser *parser, const char *at, peal_source source, const char *hint,
@@ -85,10 +86,15 @@ static bool resolve_form(peal_parser *parser, const peal_points_desc *desc, peal
         out->kind = PEAL_POINTS_RANGES;
         return peal_parse_ranges(parser, desc->box, source, allow, axis_count, &out->ranges);
     }
-    if (desc->border || desc->halo) {
-        out->kind = desc->border ? PEAL_POINTS_BORDER : PEAL_POINTS_HALO;
-        return peal_parse_direction(parser, desc->border ? desc->border : desc->halo, source, allow,
-                                    &out->direction);
+    if (desc->border || desc->halo || desc->ghost) {
+        out->kind = desc->border ? PEAL_POINTS_BORDER
+                    : desc->halo ? PEAL_POINTS_HALO
+                                 : PEAL_POINTS_GHOST;
+        return peal_parse_direction(parser,
+                                    desc->border ? desc->border
+                                    : desc->halo ? desc->halo
+                                                 : desc->ghost,
+                                    source, allow, &out->direction);
     }
     if (desc->grow || desc->rim) {
         out->kind = desc->grow ? PEAL_POINTS_GROW : PEAL_POINTS_RIM;
@@ -103,7 +109,8 @@ static bool check_array(peal_parser *parser, const peal_points_desc *desc, peal_
 {
     if (array->kind == PEAL_ARRAY_FIELD)
         return true;
-    bool plain = !desc->grow && !desc->rim && !desc->border && !desc->halo && !desc->part;
+    bool plain =
+        !desc->grow && !desc->rim && !desc->border && !desc->halo && !desc->ghost && !desc->part;
     if (message && plain)
         return true;
     peal_parser_report(parser, PEAL_E_WRONG_ARRAY_KIND, desc->name, source,
@@ -156,7 +163,7 @@ bool peal_resolve_points(peal_parser *parser, const peal_points_desc *desc, peal
     allow &= ~(unsigned)PEAL_ALLOW_ELEMENTS;
     if (count_forms(desc) > 1)
         return contradiction(parser, desc->name, source, NULL,
-                             "a box is one of grow, rim, box, border, halo, count");
+                             "a box is one of grow, rim, box, border, halo, ghost, count");
     if (desc->count || desc->max)
         return of_task
                    ? resolve_counted(parser, desc, source, allow, out)
@@ -165,12 +172,14 @@ bool peal_resolve_points(peal_parser *parser, const peal_points_desc *desc, peal
                                    "only tasks have a box whose points are counted at run time");
     if (!desc->name)
         return desc->box ? resolve_local(parser, desc, source, allow, out) : true;
-    if (message && (desc->grow || desc->rim || desc->part))
+    if (message && (desc->grow || desc->rim || desc->ghost || desc->part))
         return contradiction(parser, desc->name, source, NULL,
                              "a message carries all, [[first, end]], a border or a halo");
-    if (desc->part && (desc->border || desc->halo))
+    if (desc->ghost && !of_task)
+        return contradiction(parser, desc->ghost, source, NULL, "only tasks visit a ghost box");
+    if (desc->part && (desc->border || desc->halo || desc->ghost))
         return contradiction(parser, desc->part, source, NULL,
-                             "`part` does not go with border or halo");
+                             "`part` does not go with border, halo or ghost");
     out->array =
         peal_resolve_array_name(parser, desc->name, source, message ? "a message" : "a box");
     if (out->array < 0)

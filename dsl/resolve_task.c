@@ -4,34 +4,63 @@
 
 #include <string.h>
 
+typedef enum array_use { ARRAY_READ = 1, ARRAY_WRITTEN = 2, ARRAY_REDUCED = 4 } array_use;
+
 typedef struct task_parse {
     peal_parser *parser;
     const peal_task_desc *desc;
     peal_source source;
     peal_access access[PEAL_CALL_VIEWS];
     int access_count;
-    int seen[PEAL_CALL_VIEWS + PEAL_CALL_PARTIALS];
+    struct {
+        int array;
+        unsigned uses; /* bits of array_use */
+    } seen[PEAL_CALL_VIEWS + PEAL_CALL_PARTIALS];
     int seen_count;
 } task_parse;
 
-static bool note_name(task_parse *t, int array, const char *name, peal_source source)
+/* An array stands once in a task; or once under `read` and once under `write` or `update`, if no
+ * tile writes what any tile reads (PEAL_E_TILES_COLLIDE). */
+static bool note_name(task_parse *t, int array, array_use use, const char *name, peal_source source)
 {
     for (int i = 0; i < t->seen_count; i++)
-        if (t->seen[i] == array) {
+        if (t->seen[i].array == array) {
+            if (t->seen[i].uses == ARRAY_READ && use == ARRAY_WRITTEN) {
+                t->seen[i].uses |= (unsigned)use;
+                return true;
+            }
             peal_parser_report(t->parser, PEAL_E_DUPLICATE_ARRAY, name, source,
                                "list what is both read and written under `update`",
                                "`%s` stands twice in task `%s`", name,
                                t->desc->name ? t->desc->name : "");
             return false;
         }
-    if (t->seen_count < PEAL_CALL_VIEWS + PEAL_CALL_PARTIALS)
-        t->seen[t->seen_count++] = array;
+    if (t->seen_count < PEAL_CALL_VIEWS + PEAL_CALL_PARTIALS) {
+        t->seen[t->seen_count].array = array;
+        t->seen[t->seen_count++].uses = (unsigned)use;
+    }
     return true;
 }
 
 static bool has_box(const peal_array *array)
 {
     return array->kind == PEAL_ARRAY_FIELD || array->points.kind != PEAL_POINTS_ONE;
+}
+
+static bool resolve_inside(task_parse *t, const peal_access_desc *desc, peal_source source,
+                           peal_access *out)
+{
+    bool of_ghosts = t->desc->box.ghost;
+    out->footprint = PEAL_FOOTPRINT_INSIDE;
+    if (of_ghosts && t->parser->arrays[out->array].kind == PEAL_ARRAY_FIELD)
+        return true;
+    peal_parser_report(t->parser, PEAL_E_CONFLICTING_KEYS, desc->name, source,
+                       "`inside` is next to the points that a task visits: "
+                       "box: {u: {ghost: [-1, 0]}}, read: {u: inside}",
+                       of_ghosts ? "`inside` of `%s`, which is a buffer"
+                                 : "`inside` of `%s` in a task that visits no ghost box",
+                       desc->name);
+    return false;
 }
 
 static bool resolve_footprint(task_parse *t, const peal_access_desc *desc, peal_source source,
@@ -53,6 +82,8 @@ static bool resolve_footprint(task_parse *t, const peal_access_desc *desc, peal_
         return peal_parse_ranges(t->parser, desc->box, source, PEAL_ALLOW_STATIC, array->axis_count,
                                  &out->ranges);
     }
+    if (desc->inside)
+        return resolve_inside(t, desc, source, out);
     if (!desc->grow && !desc->star)
         return true;
     out->footprint = desc->grow ? PEAL_FOOTPRINT_GROW : PEAL_FOOTPRINT_STAR;
@@ -73,13 +104,15 @@ static void resolve_access(task_parse *t, const peal_access_desc *desc, peal_acc
                        .source = peal_graph_place(t->parser->graph, desc->name, source)};
     static const char *const whats[] = {"`read`", "`update`", "`write`"};
     int forms = (desc->grow != NULL) + (desc->star != NULL) + (desc->box != NULL) +
-                (desc->per_tile != NULL) + desc->whole + desc->tile;
+                (desc->per_tile != NULL) + desc->whole + desc->tile + desc->inside;
     out.array = peal_resolve_array_name(t->parser, desc->name, source, whats[mode]);
-    if (out.array < 0 || !note_name(t, out.array, desc->name, source))
+    if (out.array < 0 ||
+        !note_name(t, out.array, mode == PEAL_READ_ACCESS ? ARRAY_READ : ARRAY_WRITTEN, desc->name,
+                   source))
         return;
     if (forms > 1) {
         peal_parser_report(t->parser, PEAL_E_CONFLICTING_KEYS, desc->name, source, NULL,
-                           "an access is one of tile, grow, star, whole, per_tile, ranges");
+                           "an access is one of tile, grow, star, whole, inside, per_tile, ranges");
         return;
     }
     if (!resolve_footprint(t, desc, source, &out))
@@ -140,12 +173,23 @@ int peal_resolve_reductions(peal_parser *parser, const peal_reduce_desc *desc, p
     return count;
 }
 
+/* As it stands in the spec: the text knows its place. */
+static const char *name_of_reduction(const task_parse *t, int array)
+{
+    const char *name = t->parser->arrays[array].name;
+    for (int i = 0; i < PEAL_CALL_PARTIALS && t->desc->reduce[i].name; i++)
+        if (!strcmp(t->desc->reduce[i].name, name))
+            return t->desc->reduce[i].name;
+    return name;
+}
+
 static void resolve_reductions(task_parse *t, peal_task_statement *out)
 {
     peal_reduction list[PEAL_CALL_PARTIALS];
     int count = peal_resolve_reductions(t->parser, t->desc->reduce, t->source, true, list);
     for (int i = 0; i < count; i++)
-        note_name(t, list[i].array, t->parser->arrays[list[i].array].name, list[i].source);
+        note_name(t, list[i].array, ARRAY_REDUCED, name_of_reduction(t, list[i].array),
+                  list[i].source);
     peal_reduction *own = PEAL_ARENA_ARRAY(t->parser->graph->arena, peal_reduction, count);
     if (count > 0)
         memcpy(own, list, (size_t)count * sizeof(*own));

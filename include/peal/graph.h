@@ -62,7 +62,8 @@ typedef enum peal_graph_section { PEAL_SETUP, PEAL_STEP, PEAL_FINISH } peal_grap
 /* ---- Parts of descriptors ------------------------------------------------------------------- */
 
 /* Which points a task visits or a message carries (`box:`, and what `send` and `recv` name). At
- * most one of grow, rim, box, border, halo, count. name NULL with box: a box of this rank's own. */
+ * most one of grow, rim, box, border, halo, ghost, count. name NULL with box: a box of this rank's
+ * own. */
 typedef struct peal_points_desc {
     const char *name;   /* field or buffer */
     const char *grow;   /* amount: "1", "[0, [1, 2]]" */
@@ -70,6 +71,7 @@ typedef struct peal_points_desc {
     const char *box;    /* ranges: "[[0, nx], [0, 1]]" */
     const char *border; /* direction: "[0, -1]" */
     const char *halo;   /* direction */
+    const char *ghost;  /* direction; of a task */
     const char *part;   /* "interior", "boundary", or an amount */
     const char *count;  /* of a task, with max: the first so many of max points, at run time */
     const char *max;
@@ -77,7 +79,7 @@ typedef struct peal_points_desc {
 } peal_points_desc;
 
 /* What one tile of a task reads or writes of an array; also what of a field an exchange brings. At
- * most one of grow, star, box, per_tile, whole, tile. */
+ * most one of grow, star, box, per_tile, whole, tile, inside. */
 typedef struct peal_access_desc {
     const char *name;
     const char *grow;     /* amount */
@@ -86,6 +88,7 @@ typedef struct peal_access_desc {
     const char *per_tile; /* elements a tile */
     bool whole;
     bool tile;
+    bool inside;   /* beside the ghost box that the task visits: the domain's points there */
     bool stale_ok; /* of read and update: halo points may be older than their owners' (E148) */
     peal_source source;
 } peal_access_desc;

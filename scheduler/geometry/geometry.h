@@ -78,6 +78,10 @@ peal_status ranges_of(const pass_context *pass, const peal_scope *scope, const p
                       peal_box *out);
 peal_status direction_of(const pass_context *pass, const peal_scope *scope,
                          const peal_direction *direction, int out[PEAL_RANK_AXES]);
+/* The points of a field that lie next to the ghost box of `points`, as many as it is wide; along
+ * axes in which the box doesn't lie outside: none. */
+peal_status beside_ghosts(const common_input *c, const pass_context *pass, const rank_view *v,
+                          const peal_points *points, int array, peal_box *out);
 peal_status points_of(const common_input *c, const pass_context *pass, const rank_view *v,
                       const peal_points *points, box_list *out);
 

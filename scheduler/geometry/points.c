@@ -143,25 +143,99 @@ static peal_status range_points(const common_input *c, const pass_context *pass,
     return PEAL_STATUS_OK;
 }
 
+/* The direction of a border, a halo or a ghost box, along the field's axes. */
+static peal_status points_direction(const common_input *c, const pass_context *pass,
+                                    const rank_view *v, const peal_points *p, const field_shape *s,
+                                    int direction[PEAL_RANK_AXES])
+{
+    peal_status status = direction_of(pass, &v->scope, &p->direction, direction);
+    for (int k = 0; !status && k < PEAL_RANK_AXES; k++)
+        if (direction[k] && k >= s->axis_count)
+            status = peal_report(pass->diagnostics, PEAL_E_DIRECTION_OUT_OF_RANGE,
+                                 p->direction.source, "use the field's axes only",
+                                 "`%s` has no axis %c", array_name(c, p->array), "xyz"[k]);
+    return status;
+}
+
 static peal_status directed_points(const common_input *c, const pass_context *pass,
                                    const rank_view *v, const peal_points *p, const field_shape *s,
                                    box_list *out)
 {
     int direction[PEAL_RANK_AXES];
-    peal_status status = direction_of(pass, &v->scope, &p->direction, direction);
+    peal_status status = points_direction(c, pass, v, p, s, direction);
     if (status)
         return status;
-    for (int k = 0; k < PEAL_RANK_AXES; k++)
-        if (direction[k] && k >= s->axis_count)
-            return peal_report(pass->diagnostics, PEAL_E_DIRECTION_OUT_OF_RANGE,
-                               p->direction.source, "use the field's axes only",
-                               "`%s` has no axis %c", array_name(c, p->array), "xyz"[k]);
     if (neighbour(c, v->position, direction) < 0)
         return PEAL_STATUS_OK;
     out->box[0] = p->kind == PEAL_POINTS_HALO ? halo_box(v, p->array, s->halo, direction)
                                               : border_box(v, p->array, s->halo, direction);
     out->count = 1;
     return PEAL_STATUS_OK;
+}
+
+/* Why no rank has ghost points there; NULL: some may. */
+static const char *lack_of_ghosts(const common_input *c, const field_shape *s,
+                                  const int direction[PEAL_RANK_AXES])
+{
+    bool any = false;
+    for (int k = 0; k < PEAL_RANK_AXES; k++) {
+        any |= direction[k] != 0;
+        if (direction[k] && c->periodic[k])
+            return "an axis of the direction is periodic, and has no end";
+        if (direction[k] && s->halo[k][direction[k] > 0] == 0)
+            return "its `halo` there is 0";
+    }
+    return any ? NULL : "the direction leads nowhere";
+}
+
+static peal_status ghost_points(const common_input *c, const pass_context *pass, const rank_view *v,
+                                const peal_points *p, const field_shape *s, box_list *out)
+{
+    int direction[PEAL_RANK_AXES];
+    peal_status status = points_direction(c, pass, v, p, s, direction);
+    if (status)
+        return status;
+    const char *lack = lack_of_ghosts(c, s, direction);
+    if (lack)
+        return peal_report(pass->diagnostics, PEAL_E_UNSUITABLE_BOX, p->direction.source,
+                           "a ghost box lies beyond an end of the domain at which the field has a "
+                           "halo: {u: {ghost: [-1, 0]}}",
+                           "`%s` has no ghost points there: %s", array_name(c, p->array), lack);
+    peal_box box = v->layout[p->array].own;
+    for (int k = 0; k < PEAL_RANK_AXES; k++) {
+        if (!direction[k])
+            continue;
+        if (has_neighbour(c, v, k, direction[k] > 0))
+            return PEAL_STATUS_OK;
+        if (direction[k] < 0)
+            box.hi[k] = 0;
+        else
+            box.lo[k] = s->size[k];
+    }
+    out->box[0] = box;
+    out->count = 1;
+    return PEAL_STATUS_OK;
+}
+
+peal_status beside_ghosts(const common_input *c, const pass_context *pass, const rank_view *v,
+                          const peal_points *p, int array, peal_box *out)
+{
+    int direction[PEAL_RANK_AXES];
+    field_shape ghosts, inside;
+    peal_status status = shape_of(c, pass, &v->scope, p->array, &ghosts);
+    status = status ? status : shape_of(c, pass, &v->scope, array, &inside);
+    status = status ? status : points_direction(c, pass, v, p, &ghosts, direction);
+    for (int k = 0; !status && k < PEAL_AXES; k++) {
+        out->lo[k] = out->hi[k] = 0;
+        if (k >= PEAL_RANK_AXES || k >= inside.axis_count || !direction[k])
+            continue;
+        bool end = direction[k] > 0;
+        int64_t size = inside.size[k], width = ghosts.halo[k][end];
+        width = width < size ? width : size;
+        out->lo[k] = end ? size - width : 0;
+        out->hi[k] = out->lo[k] + width;
+    }
+    return status;
 }
 
 /* My part less what lies within the halo's width of a neighbouring rank. */
@@ -311,6 +385,9 @@ static peal_status points_of_array(const common_input *c, const pass_context *pa
         break;
     case PEAL_POINTS_RANGES:
         status = range_points(c, pass, v, p, &s, out);
+        break;
+    case PEAL_POINTS_GHOST:
+        status = ghost_points(c, pass, v, p, &s, out);
         break;
     default:
         status = directed_points(c, pass, v, p, &s, out);

@@ -117,21 +117,66 @@ static void tell_events(const halo_stale_read *r, const stale_region *region, co
     peal_story_connect(out, read, "does not see", change);
 }
 
+/* Whether a task that changed the points at their owner visits ghost points of the field alone, and
+ * how it names the field. */
+static bool fills_ghosts(const halo_stale_read *r, const stale_region *region,
+                         peal_access_mode *mode)
+{
+    const peal_statement *s = r->changed[region->cell].statement >= 0
+                                  ? r->map->c->statement[r->changed[region->cell].statement]
+                                  : NULL;
+    int owner = owner_of(r, region), array = r->map->name[r->effect->name].array;
+    const rank_view *v = NULL;
+    for (int i = 0; i < r->map->neighbour_count; i++)
+        if (r->map->neighbour[i].rank == owner)
+            v = r->map->neighbour[i].view;
+    if (!s || s->kind != PEAL_STATEMENT_TASK || !v || s->u.task.box.array != array)
+        return false;
+    const peal_schedule_task *t = &v->task[v->statement[s->id].task];
+    bool outside = t->tiling_count > 0;
+    for (int i = 0; i < t->tiling_count; i++)
+        outside &= !peal_box_meets(&t->tiling[i].box, &v->layout[array].part);
+    *mode = PEAL_READ_ACCESS;
+    for (int i = 0; i < s->u.task.access_count; i++)
+        if (s->u.task.access[i].array == array && s->u.task.access[i].mode != PEAL_READ_ACCESS)
+            *mode = s->u.task.access[i].mode;
+    return outside && *mode != PEAL_READ_ACCESS;
+}
+
+/* What to do about it. */
+static void write_hint(const halo_stale_read *r, const stale_region *region, char *hint,
+                       size_t bytes)
+{
+    const char *name = array_name(r->map->c, r->map->name[r->effect->name].array);
+    peal_access_mode mode;
+    if (!fills_ghosts(r, region, &mode))
+        snprintf(hint, bytes,
+                 "exchange these points after their last change, before this task%s; if it is "
+                 "meant so: {%.60s: {..., stale: ok}}",
+                 distance_of(region->direction) > 1 ? " (`star` brings no corners)" : "", name);
+    else if (mode == PEAL_UPDATE_ACCESS)
+        snprintf(hint, bytes,
+                 "all that `update` names counts as changed; a task that fills ghost points writes "
+                 "them alone: box: {%.60s: {ghost: [-1, 0]}}, read: {%.60s: inside}, write: %.60s",
+                 name, name, name);
+    else
+        snprintf(hint, bytes,
+                 "fill ghost points before the exchange of `%.60s`, which then brings the "
+                 "neighbours'",
+                 name);
+}
+
 static void tell_stale(const halo_stale_read *r)
 {
     peal_diagnostics *diagnostics = r->map->pass->diagnostics;
     peal_story story = {0};
     stale_region region = find_region(r);
     const char *name = array_name(r->map->c, r->map->name[r->effect->name].array);
-    char where[100], step[32], hint[300];
+    char where[100], step[32], hint[400];
     write_region(r, &region, where, sizeof(where));
     if (peal_diagnostics_want(diagnostics, PEAL_E_STALE_HALO, r->effect->source))
         tell_events(r, &region, where, &story);
-    snprintf(
-        hint, sizeof(hint),
-        "exchange these points after their last change, before this task%s; if it is meant so: "
-        "{%.60s: {..., stale: ok}}",
-        distance_of(region.direction) > 1 ? " (`star` brings no corners)" : "", name);
+    write_hint(r, &region, hint, sizeof(hint));
     peal_report_story(
         diagnostics, PEAL_E_STALE_HALO, r->effect->source, hint, &story,
         "task `%s` reads the halo of `%s` in direction %s in %s%s, which has changed since it was "

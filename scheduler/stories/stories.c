@@ -403,6 +403,21 @@ void tell_collision(const common_input *c, const rank_view *v, const peal_schedu
     peal_story_connect(out, 0, "is not ordered with", 1);
 }
 
+void tell_overlap(const common_input *c, const rank_view *v, const peal_schedule_task *t,
+                  const peal_access *reader, const peal_box *read, const peal_access *writer,
+                  const peal_box *written, peal_story *out)
+{
+    char points[100];
+    int64_t step = story_step(c, c->statement[t->statement], v->rank);
+    const char *name = array_name(c, reader->array);
+    int first = peal_story_add(out, v->rank, step, reader->source, "tiles of `%s` read `%s` at %s",
+                               t->name, name, box_text(read, points, sizeof(points)));
+    int second =
+        peal_story_add(out, v->rank, step, writer->source, "tiles of `%s` write `%s` at %s",
+                       t->name, name, box_text(written, points, sizeof(points)));
+    peal_story_connect(out, first, "is not ordered with", second);
+}
+
 void tell_reach(const common_input *c, const rank_view *v, const peal_schedule_task *t,
                 const peal_access *a, const peal_box *visited, const peal_box *range,
                 peal_story *out)

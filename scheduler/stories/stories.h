@@ -45,6 +45,10 @@ void tell_cycle(peal_story *out);
 /* Two tiles of a task that touch one point of what the task writes. */
 void tell_collision(const common_input *c, const rank_view *v, const peal_schedule_task *t,
                     const peal_access *a, const peal_reach *reach, int count, peal_story *out);
+/* What a task reads and writes of one array, and where these meet. */
+void tell_overlap(const common_input *c, const rank_view *v, const peal_schedule_task *t,
+                  const peal_access *reader, const peal_box *read, const peal_access *writer,
+                  const peal_box *written, peal_story *out);
 /* A footprint beyond what is stored. */
 void tell_reach(const common_input *c, const rank_view *v, const peal_schedule_task *t,
                 const peal_access *a, const peal_box *visited, const peal_box *range,

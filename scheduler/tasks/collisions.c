@@ -1,4 +1,4 @@
-/* Whether tiles of a task meet in what one of them writes.
+/* Whether tiles of a task meet in what one of them writes, or in what one reads and one writes.
  *
  * Where the spec gives tiles, these are asked. Where it leaves them to peal, the answer has to hold
  * for every cut, since cuts differ by machine, mode and size of a rank's part: the finest one is
@@ -108,6 +108,47 @@ peal_status check_collisions(const common_input *c, const pass_context *pass, co
             collides |=
                 collides_along(a, reach, count, &asked.tiling[i], asked.tiling[i].extent[k], k);
     return collides ? report(c, pass, v, task, &asked, a, reach, count) : PEAL_STATUS_OK;
+}
+
+static peal_status report_overlap(const common_input *c, const pass_context *pass,
+                                  const rank_view *v, const peal_schedule_task *t,
+                                  const peal_access *reader, const peal_box *read,
+                                  const peal_access *writer, const peal_box *written)
+{
+    peal_story story = {0};
+    if (peal_diagnostics_want(pass->diagnostics, PEAL_E_TILES_COLLIDE, writer->source))
+        tell_overlap(c, v, t, reader, read, writer, written, &story);
+    return peal_report_story(
+        pass->diagnostics, PEAL_E_TILES_COLLIDE, writer->source,
+        "points that a tile both reads and writes are listed once, under `update`; an array that "
+        "stands under `read`, too, is read where no tile writes it",
+        &story, "task `%s` writes points of `%s` that it reads", t->name,
+        array_name(c, writer->array));
+}
+
+/* Whatever the tiles are: what all of a piece of the box reads, against what all of one writes. */
+peal_status check_overlaps(const common_input *c, const pass_context *pass, const rank_view *v,
+                           const peal_task_statement *task, const peal_schedule_task *t)
+{
+    for (int pair = 0; pair < task->access_count * task->access_count; pair++) {
+        int r = pair / task->access_count, w = pair % task->access_count;
+        const peal_access *reader = &task->access[r], *writer = &task->access[w];
+        if (reader->mode != PEAL_READ_ACCESS || writer->mode == PEAL_READ_ACCESS ||
+            reader->array != writer->array)
+            continue;
+        const peal_box *stored = &v->layout[reader->array].stored;
+        const peal_task_access *reads = &t->access[r], *writes = &t->access[w];
+        for (int i = 0; i < t->tiling_count * t->tiling_count; i++)
+            for (int j = 0; j < reads->reach_count * writes->reach_count; j++) {
+                peal_box read = reach_range(&reads->reach[j / writes->reach_count],
+                                            &t->tiling[i / t->tiling_count].box, stored);
+                peal_box written = reach_range(&writes->reach[j % writes->reach_count],
+                                               &t->tiling[i % t->tiling_count].box, stored);
+                if (peal_box_meets(&read, &written))
+                    return report_overlap(c, pass, v, t, reader, &read, writer, &written);
+            }
+    }
+    return PEAL_STATUS_OK;
 }
 
 bool task_is_divisible(const peal_task_statement *task, const peal_schedule_task *t)

@@ -214,6 +214,8 @@ peal_status make_kernel_task(const common_input *c, const pass_context *pass, ra
     t->access = access;
     t->access_count = task->access_count;
     if (!status)
+        status = check_overlaps(c, pass, v, task, t);
+    if (!status)
         status = check_arguments(c, pass, task, t->name);
     t->mergeable = !task->tile_given && !status && task_is_divisible(task, t);
     for (int i = 0; i < task->access_count; i++)

@@ -103,6 +103,12 @@ peal_status reaches_of(const common_input *c, const pass_context *pass, const ra
             fix_reach(&box, reach);
         }
         break;
+    case PEAL_FOOTPRINT_INSIDE:
+        status = beside_ghosts(c, pass, v, &task->box, a->array, &box);
+        for (int k = 0; !status && k < PEAL_AXES; k++)
+            if (box.lo[k] < box.hi[k])
+                reach->axis[k] = (peal_reach_axis){true, 1, 1, box.lo[k], box.hi[k]};
+        break;
     case PEAL_FOOTPRINT_WHOLE:
     case PEAL_FOOTPRINT_PER_TILE:
         fix_reach(&v->layout[a->array].stored, reach);

@@ -32,6 +32,10 @@ void tile_multiples(const common_input *c, const rank_view *v, const peal_task_s
 peal_status check_collisions(const common_input *c, const pass_context *pass, const rank_view *v,
                              const peal_task_statement *task, const peal_schedule_task *t,
                              const peal_access *a, const peal_reach *reach, int count);
+/* The same if any tile writes what any tile, itself included, reads of an array that stands twice
+ * in the task. */
+peal_status check_overlaps(const common_input *c, const pass_context *pass, const rank_view *v,
+                           const peal_task_statement *task, const peal_schedule_task *t);
 /* How many tiles there are; where the spec doesn't say how many there may be. */
 int64_t tiles_asked(const common_input *c, const pass_context *pass, const rank_view *v,
                     const peal_task_statement *task, const peal_schedule_task *t);

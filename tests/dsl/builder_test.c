@@ -289,6 +289,26 @@ static void test_statements(void **state)
     peal_graph_destroy(g);
 }
 
+static void test_ghosts(void **state)
+{
+    peal_graph *g = NULL;
+    (void)state;
+    assert_int_equal(peal_graph_create("ghosts", &g), PEAL_STATUS_OK);
+    peal_graph_add_kernels(g, "k.c", PEAL_HERE);
+    peal_graph_add_field(g, .name = "u", .size = "[8, 8]", .halo = "1");
+    peal_graph_begin(g, PEAL_STEP);
+    peal_graph_add_task(g, .name = "wall", .box = {.name = "u", .ghost = "[0, -1]"},
+                        .read = {{.name = "u", .inside = true}}, .write = {{.name = "u"}});
+    peal_graph_end(g);
+    const peal_task_statement *task = &resolve(g)->step.body.statement[0]->u.task;
+    assert_int_equal(task->box.kind, PEAL_POINTS_GHOST);
+    assert_int_equal(task->access_count, 2);
+    assert_int_equal(task->access[0].footprint, PEAL_FOOTPRINT_INSIDE);
+    assert_int_equal(task->access[1].footprint, PEAL_FOOTPRINT_TILE);
+    assert_int_equal(task->access[1].array, task->access[0].array);
+    peal_graph_destroy(g);
+}
+
 /* A norm that is known in every 10th step only, and looked at just then. */
 /* Counts: what the run reads, what is written, and that they are part of the meaning. */
 static uint64_t hash_of_counted(const char *count, const char *max, const char *sent)
@@ -358,7 +378,7 @@ int main(void)
         cmocka_unit_test(test_overrides),        cmocka_unit_test(test_hash),
         cmocka_unit_test(test_short_descriptor), cmocka_unit_test(test_texts_and_memory),
         cmocka_unit_test(test_statements),       cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_until_and_when),
+        cmocka_unit_test(test_until_and_when),   cmocka_unit_test(test_ghosts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

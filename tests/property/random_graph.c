@@ -20,6 +20,7 @@ const char *const random_feature_names[] = {
     [F_RIM] = "rim",
     [F_RANGES] = "ranges",
     [F_BORDER_BOX] = "border box",
+    [F_GHOST_BOX] = "ghost box",
     [F_ONE_SIDED] = "one-sided footprint",
     [F_STAGGER] = "stagger",
     [F_COARSE] = "coarsen",

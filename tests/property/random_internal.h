@@ -20,6 +20,7 @@ typedef enum feature {
     F_RIM,
     F_RANGES,
     F_BORDER_BOX,
+    F_GHOST_BOX,
     F_ONE_SIDED,
     F_STAGGER,
     F_COARSE,

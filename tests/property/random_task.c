@@ -62,6 +62,19 @@ static void choose_border(random_graph *g, peal_task_desc *d, task_plan *plan)
     random_use(g, F_BORDER_BOX);
 }
 
+/* Beyond an end; along other axes ghost points belong to it, too. */
+static void choose_ghost(random_graph *g, peal_task_desc *d, task_plan *plan)
+{
+    int direction[3] = {0}, axis = random_below(&g->state, g->axis_count),
+        side = random_below(&g->state, 2);
+    if (g->periodic[axis] || plan->of->halo[axis][side] == 0)
+        return;
+    direction[axis] = side ? 1 : -1;
+    memcpy(plan->beyond, plan->of->halo, sizeof(plan->beyond));
+    d->box.ghost = random_per_axis(g, direction, plan->box);
+    random_use(g, F_GHOST_BOX);
+}
+
 static void choose_box(random_graph *g, peal_task_desc *d, task_plan *plan)
 {
     int kind = random_below(&g->state, 100), one[3] = {1, 1, 1}, amount[PEAL_AXES][2] = {{0}};
@@ -84,6 +97,8 @@ static void choose_box(random_graph *g, peal_task_desc *d, task_plan *plan)
         choose_ranges(g, d, plan);
     else if (kind < 62)
         choose_border(g, d, plan);
+    else if (kind < 70)
+        choose_ghost(g, d, plan);
 }
 
 /* How far a tile may reach beyond its points in a field; false: not even to them. */
@@ -159,10 +174,12 @@ static void print_task(random_graph *g, const peal_task_desc *d)
                b->grow     ? "grow "
                : b->rim    ? "rim "
                : b->border ? "border "
+               : b->ghost  ? "ghost "
                            : "",
                b->grow     ? b->grow
                : b->rim    ? b->rim
                : b->border ? b->border
+               : b->ghost  ? b->ghost
                : b->box    ? b->box
                            : "all",
                b->part ? b->part : "-", d->tile ? d->tile : "-");

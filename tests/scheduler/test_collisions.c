@@ -36,6 +36,19 @@ static const collision_case cases[] = {
     {"{task: t, box: u, write: h}", 0},
     {"{task: t, box: [[0, 3]], update: b, tile: whole}", 0},
     {"{task: t, box: [[0, 3]], update: b, tile: 3}", 0},
+    /* an array that is read and written */
+    {"{task: t, box: u, read: u, write: u}", PEAL_E_TILES_COLLIDE},
+    {"{task: t, box: u, read: u, update: u, independent: true}", PEAL_E_TILES_COLLIDE},
+    {"{task: t, box: u, read: u, write: u, tile: whole}", PEAL_E_TILES_COLLIDE},
+    {"{task: t, box: {u: {ghost: [-1, 0]}}, read: {u: inside}, write: u}", 0},
+    {"{task: t, box: {u: {ghost: [-1, 0]}}, read: {u: inside}, update: u}", 0},
+    {"{task: t, box: {u: {ghost: [1, -1]}}, read: {u: inside}, write: u}", 0},
+    {"{task: t, box: {u: {ghost: [-1, 0]}}, read: {u: inside}, write: v}", 0},
+    {"{task: t, box: {u: {ghost: [-1, 0]}}, read: u, write: u}", PEAL_E_TILES_COLLIDE},
+    {"{task: t, box: {u: {ghost: [-1, 0]}}, read: {u: whole}, write: u}", PEAL_E_TILES_COLLIDE},
+    {"{task: t, box: {u: {ghost: [-1, 0]}}, write: {u: inside}}", 0},
+    {"{task: t, box: [[0, 8]], read: {b: [[8, 40]]}, write: {b: tile}}", 0},
+    {"{task: t, box: [[0, 8]], read: {b: [[7, 40]]}, write: {b: tile}}", PEAL_E_TILES_COLLIDE},
     {"{task: t, box: {u: {part: boundary}}, read: {u: {star: 1}}, write: v}", 0},
 };
 

@@ -69,6 +69,10 @@ static bool in_box(const brute_field *f, const box_trial *b, const int64_t p[PEA
             low -= b->amount[k][0], high += b->amount[k][1];
         if (b->kind == PEAL_POINTS_RANGES)
             low = b->lo[k], high = b->hi[k];
+        if (b->kind == PEAL_POINTS_GHOST) {
+            low = b->direction[k] > 0 ? f->size[k] : -f->halo[k][0];
+            high = b->direction[k] < 0 ? 0 : f->size[k] + f->halo[k][1];
+        }
         inside &= p[k] >= low && p[k] < high;
         near |= p[k] < b->amount[k][0] || p[k] >= f->size[k] - b->amount[k][1];
     }
@@ -172,10 +176,11 @@ static void choose_box(trial *t, box_trial *b, peal_points_desc *d, char text[3]
 {
     static const peal_points_kind kinds[] = {PEAL_POINTS_ALL,    PEAL_POINTS_GROW,
                                              PEAL_POINTS_RIM,    PEAL_POINTS_RANGES,
-                                             PEAL_POINTS_BORDER, PEAL_POINTS_HALO};
+                                             PEAL_POINTS_BORDER, PEAL_POINTS_HALO,
+                                             PEAL_POINTS_GHOST};
     const brute_field *f = &t->f;
     int64_t way[PEAL_AXES] = {0};
-    *b = (box_trial){.kind = kinds[trial_below(t, 6)]};
+    *b = (box_trial){.kind = kinds[trial_below(t, 7)]};
     *d = (peal_points_desc){.name = "u"};
     for (int k = 0; k < f->axis_count; k++) {
         for (int side = 0; side < 2; side++) {
@@ -206,12 +211,25 @@ static void choose_box(trial *t, box_trial *b, peal_points_desc *d, char text[3]
     bool directed = b->kind == PEAL_POINTS_BORDER || b->kind == PEAL_POINTS_HALO;
     if (directed)
         *(b->kind == PEAL_POINTS_BORDER ? &d->border : &d->halo) = trial_list(t, way, text[0]);
-    if (!directed && b->kind != PEAL_POINTS_RIM && trial_below(t, 2)) {
+    else if (b->kind == PEAL_POINTS_GHOST)
+        d->ghost = trial_list(t, way, text[0]);
+    if (!directed && b->kind != PEAL_POINTS_GHOST && b->kind != PEAL_POINTS_RIM &&
+        trial_below(t, 2)) {
         b->part = (peal_part)(1 + trial_below(t, 3));
         d->part = b->part == PEAL_PART_INTERIOR   ? "interior"
                   : b->part == PEAL_PART_BOUNDARY ? "boundary"
                                                   : trial_amounts(t, b->part_amount, text[1]);
     }
+}
+
+/* Whether the domain has ghost points in the direction of a ghost box. */
+static bool has_ghosts(const brute_field *f, const box_trial *b)
+{
+    bool has = true;
+    for (int k = 0; k < f->axis_count; k++)
+        if (b->direction[k])
+            has &= !f->periodic[k] && f->halo[k][b->direction[k] > 0] > 0;
+    return has;
 }
 
 /* Every point is in exactly one box of the task if the definition says that it is visited. */
@@ -255,14 +273,16 @@ static void test_boxes(void **state)
         peal_graph_add_task(t.graph, .name = "t", .kernel = "t", .box = d,
                             .read = {{.name = "u", .tile = true}});
         peal_graph_end(t.graph);
+        bool wrong = b.kind == PEAL_POINTS_GHOST && !has_ghosts(&t.f, &b);
         if (trial_compile(&t)) {
+            EXPECT(&t, !wrong, "accepted");
             check_boxes(&t, 0, &b);
             checked[b.kind][b.part]++;
         } else
-            EXPECT(&t, brute_is_refused(&t.f) || b.part == PEAL_PART_EXTENDED, "refused");
+            EXPECT(&t, brute_is_refused(&t.f) || b.part == PEAL_PART_EXTENDED || wrong, "refused");
         trial_end(&t);
     }
-    for (int kind = PEAL_POINTS_ALL; kind <= PEAL_POINTS_HALO; kind++)
+    for (int kind = PEAL_POINTS_ALL; kind <= PEAL_POINTS_GHOST; kind++)
         print_message("box kind %d: %d all, %d interior, %d boundary, %d extended\n", kind,
                       checked[kind][0], checked[kind][1], checked[kind][2], checked[kind][3]);
 }

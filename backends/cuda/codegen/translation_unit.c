@@ -124,7 +124,8 @@ static void print_linked(const peal_cuda_entry *entry, FILE *out)
                 peal_type_c_name(array[task->reduction[i].array].type), i);
     fprintf(out, "    %s(&peal_block_", task->kernel);
     for (int i = 0; i < task->access_count; i++) {
-        const char *name = array[task->access[i].array].name;
+        char name[PEAL_PARAMETER_BYTES];
+        peal_kernel_parameter(entry->schedule, task, i, name);
         fprintf(out, ", %s, peal_block_strides_of_(%s_strides_)", name, name);
     }
     for (int i = 0; i < task->reduction_count; i++)

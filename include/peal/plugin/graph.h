@@ -99,7 +99,9 @@ typedef enum peal_points_kind {
                          */
     PEAL_POINTS_BORDER, /* what the neighbour in direction has in its halo of mine */
     PEAL_POINTS_HALO,   /* my halo points that the neighbour in direction owns */
-    PEAL_POINTS_COUNT   /* {count: n, max: m}: 0 .. m-1 here, the first n of them */
+    PEAL_POINTS_GHOST, /* of my points, those beyond the domain's end in direction; along other axes
+                          all, ghost points too */
+    PEAL_POINTS_COUNT  /* {count: n, max: m}: 0 .. m-1 here, the first n of them */
 } peal_points_kind;
 
 typedef enum peal_part {
@@ -183,6 +185,8 @@ typedef enum peal_footprint {
     PEAL_FOOTPRINT_STAR,   /* amount, along one axis at a time */
     PEAL_FOOTPRINT_RANGES, /* ranges */
     PEAL_FOOTPRINT_WHOLE,
+    PEAL_FOOTPRINT_INSIDE,  /* along axes in which the task's ghost box lies outside, as many points
+                               of the domain next to that end; along others the tile's */
     PEAL_FOOTPRINT_PER_TILE /* per_tile elements a tile */
 } peal_footprint;
 
