@@ -7,18 +7,9 @@
  * points of an `update`, whose `star` or `grow` only says what may be touched around them. */
 #include "scheduler/conditions/conditions.h"
 #include "scheduler/geometry/geometry.h"
-#include "scheduler/halos/halos.h"
+#include "scheduler/halos/cells.h"
 
 #include <string.h>
-
-typedef enum cell_use { CELLS_READ, CELLS_CHANGED, CELLS_RENEWED } cell_use;
-
-typedef struct cell_builder {
-    halo_map *m;
-    bool cuts; /* the first look */
-    halo_effect *effect;
-    halo_effect unused; /* of the first look */
-} cell_builder;
 
 /* ---- Cells ---- */
 
@@ -117,7 +108,7 @@ void locate_cell(const halo_grid *g, int cell, int direction[PEAL_RANK_AXES], in
 
 /* ---- Boxes ---- */
 
-static void use_box(cell_builder *b, int name, cell_use use, const peal_box *box)
+void use_box(cell_builder *b, int name, cell_use use, const peal_box *box)
 {
     halo_grid *g = b->m->name[name].grid;
     peal_box within = peal_box_intersect(box, &g->stored);
@@ -146,12 +137,11 @@ static void use_box(cell_builder *b, int name, cell_use use, const peal_box *box
     *cells = all;
 }
 
-/* A neighbour's box of its own points, which are in my halo. */
-static void use_box_of(cell_builder *b, int name, const halo_neighbour *n, const peal_box *box)
+peal_box box_in_halo(const halo_map *m, int name, const halo_neighbour *n, const peal_box *box)
 {
-    int array = b->m->name[name].array;
-    const peal_layout *mine = &b->m->view->layout[array], *its = &n->view->layout[array];
-    const halo_grid *g = b->m->name[name].grid;
+    int array = m->name[name].array;
+    const peal_layout *mine = &m->view->layout[array], *its = &n->view->layout[array];
+    const halo_grid *g = m->name[name].grid;
     peal_box moved = *box, region = g->own;
     for (int k = 0; k < PEAL_RANK_AXES; k++) {
         int64_t shift = n->direction[k] < 0   ? mine->part.lo[k] - its->part.hi[k]
@@ -167,14 +157,19 @@ static void use_box_of(cell_builder *b, int name, const halo_neighbour *n, const
             region.hi[k] = g->stored.hi[k];
         }
     }
-    moved = peal_box_intersect(&moved, &region);
+    return peal_box_intersect(&moved, &region);
+}
+
+void use_box_of(cell_builder *b, int name, const halo_neighbour *n, const peal_box *box)
+{
+    peal_box moved = box_in_halo(b->m, name, n, box);
     use_box(b, name, CELLS_CHANGED, &moved);
 }
 
 /* ---- Statements ---- */
 
-static void begin_effect(cell_builder *b, const peal_statement *s, int name, int access,
-                         peal_source source)
+void begin_effect(cell_builder *b, const peal_statement *s, int name, int access,
+                  peal_source source)
 {
     if (b->cuts) {
         b->effect = &b->unused;
@@ -183,16 +178,16 @@ static void begin_effect(cell_builder *b, const peal_statement *s, int name, int
     effect_list *list = &b->m->effect[s->id];
     PEAL_ARENA_ROOM(b->m->arena, list->item, list->count, list->capacity);
     b->effect = &list->item[list->count++];
-    *b->effect = (halo_effect){.name = name, .access = access, .source = source, .from = -1};
+    *b->effect =
+        (halo_effect){.name = name, .access = access, .source = source, .from = -1, .back = -1};
 }
 
-/* What the statement does on a rank happens when it does there. */
-static void set_when(cell_builder *b, const peal_statement *s, const rank_view *v)
+void set_when(cell_builder *b, const peal_statement *s, const rank_view *v)
 {
     b->effect->when = v->statement[s->id].when;
 }
 
-static void end_effect(cell_builder *b, const peal_statement *s)
+void end_effect(cell_builder *b, const peal_statement *s)
 {
     const halo_effect *e = b->effect;
     if (!b->cuts && !e->read && !e->change && !e->renew)
@@ -306,103 +301,6 @@ static void use_load(cell_builder *b, const peal_statement *s)
             use_box_of(b, name, n, &n->view->layout[s->u.file.array].own);
     }
     end_effect(b, s);
-}
-
-/* ---- Messages ---- */
-
-static bool is_of_field(const halo_map *m, const message_end *e, int statement, bool outgoing)
-{
-    return e->statement == statement && e->outgoing == outgoing && e->array >= 0 &&
-           e->array < m->c->graph->array_count && m->name_of[e->array] >= 0;
-}
-
-/* The send of the same field that a receive is for, further up, and whose it is; NULL: none. */
-static const message_end *earlier_send(const halo_map *m, const message_end *recv,
-                                       const rank_view **sender)
-{
-    for (int i = 0; i < m->neighbour_count; i++) {
-        const halo_neighbour *n = &m->neighbour[i];
-        bool from = true;
-        for (int k = 0; k < PEAL_RANK_AXES; k++)
-            from &= recv->directed ? n->direction[k] == -recv->direction[k] : n->rank == recv->peer;
-        for (int k = 0; from && k < n->view->end_count; k++) {
-            const message_end *e = &n->view->end[k];
-            *sender = n->view;
-            if (e->outgoing && e->array == recv->array && e->tag == recv->tag &&
-                e->statement < recv->statement && e->directed == recv->directed &&
-                (e->directed ? !memcmp(e->direction, recv->direction, sizeof(e->direction))
-                             : e->peer == m->rank))
-                return e;
-        }
-    }
-    return NULL;
-}
-
-/* What a message carries is as old as its send: a name of its own, renewed there. */
-static int add_message_name(cell_builder *b, const message_end *recv)
-{
-    halo_map *m = b->m;
-    for (int i = 0; i < m->name_count; i++)
-        if (m->name[i].recv == recv->statement && m->name[i].array == recv->array)
-            return i;
-    PEAL_ARENA_ROOM(m->arena, m->name, m->name_count, m->name_capacity);
-    m->name[m->name_count] = (halo_name){.array = recv->array,
-                                         .recv = recv->statement,
-                                         .grid = m->name[m->name_of[recv->array]].grid};
-    return m->name_count++;
-}
-
-static void use_recv(cell_builder *b, const peal_statement *s)
-{
-    halo_map *m = b->m;
-    const rank_view *sender;
-    int name = m->name_of[s->u.message.points.array];
-    if (name < 0)
-        return;
-    begin_effect(b, s, name, -1, s->source);
-    set_when(b, s, m->view);
-    for (int i = 0; i < m->view->end_count; i++) {
-        const message_end *e = &m->view->end[i];
-        if (!is_of_field(m, e, s->id, false) || s->u.message.count >= 0)
-            continue;
-        use_box(b, name, CELLS_RENEWED, &e->box);
-        if (earlier_send(m, e, &sender)) {
-            int from = add_message_name(b, e);
-            b->effect->from = from;
-        }
-    }
-    for (int i = 0; i < m->neighbour_count; i++) {
-        const rank_view *its = m->neighbour[i].view;
-        if (its->statement[s->id].when) { /* in iterations of its own */
-            end_effect(b, s);
-            begin_effect(b, s, name, -1, s->source);
-            set_when(b, s, its);
-        }
-        for (int k = 0; k < its->end_count; k++)
-            if (is_of_field(m, &its->end[k], s->id, false))
-                use_box_of(b, name, &m->neighbour[i], &its->end[k].box);
-    }
-    end_effect(b, s);
-}
-
-/* What is sent now is what comes by the names of its receives. */
-static void use_sends(cell_builder *b)
-{
-    halo_map *m = b->m;
-    for (int i = 0; i < m->view->end_count; i++) {
-        const message_end *e = &m->view->end[i];
-        if (e->outgoing || !is_of_field(m, e, e->statement, false))
-            continue;
-        const rank_view *sender;
-        const message_end *send = earlier_send(m, e, &sender);
-        if (!send)
-            continue;
-        const peal_statement *s = m->c->statement[send->statement];
-        begin_effect(b, s, add_message_name(b, e), -1, s->source);
-        set_when(b, s, sender);
-        use_box(b, b->effect->name, CELLS_RENEWED, &e->box);
-        end_effect(b, s);
-    }
 }
 
 static peal_status use_statements(cell_builder *b)

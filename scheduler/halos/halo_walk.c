@@ -22,30 +22,7 @@ static void forget(halo_walk *w, halo_state *state, unsigned conditions)
             forget_case(&w->states, state, i);
 }
 
-/* ---- What statements do to cells ---- */
-
-static void add_to_cells(halo_walk *w, halo_state *state, int name, const cell_word *cells)
-{
-    const halo_name *n = &w->m->name[name];
-    for (int c = 0; c < w->states.cases; c++) {
-        cell_word *to = cells_of(&w->states, state, c, n->first_word);
-        for (int i = 0; state->alive[c] && i < n->grid->words; i++)
-            to[i] |= cells[i];
-    }
-}
-
-/* from: as stale as what has come by that name; -1: not stale. */
-static void renew_cells(halo_walk *w, halo_state *state, const halo_effect *e)
-{
-    const halo_name *n = &w->m->name[e->name];
-    const halo_name *from = e->from >= 0 ? &w->m->name[e->from] : NULL;
-    for (int c = 0; c < w->states.cases; c++) {
-        cell_word *to = cells_of(&w->states, state, c, n->first_word);
-        const cell_word *come = from ? cells_of(&w->states, state, c, from->first_word) : NULL;
-        for (int i = 0; state->alive[c] && i < n->grid->words; i++)
-            to[i] = (to[i] & ~e->renew[i]) | (come ? come[i] & e->renew[i] : 0);
-    }
-}
+/* ---- What statements do ---- */
 
 static void note_event(const halo_walk *w, halo_event *events, const halo_grid *g,
                        const cell_word *cells, const peal_statement *s)
@@ -64,15 +41,6 @@ static void note_events(const halo_walk *w, const peal_statement *s, const halo_
         note_event(w, w->changed[e->name], g, e->change, s);
     if (e->renew)
         note_event(w, w->renewed[e->name], g, e->renew, s);
-}
-
-static void change_cells(halo_walk *w, halo_state *state, const halo_effect *e)
-{
-    int array = w->m->name[e->name].array;
-    add_to_cells(w, state, e->name, e->change);
-    for (int i = 0; i < w->m->name_count; i++) /* and what is under way is old now */
-        if (w->m->name[i].recv >= 0 && w->m->name[i].array == array)
-            add_to_cells(w, state, i, e->change);
 }
 
 static void check_read(halo_walk *w, const halo_state *state, const peal_statement *s,
@@ -176,7 +144,7 @@ static void change_all(halo_walk *w, const peal_body *body)
         const effect_list *list = &w->m->effect[s->id];
         for (int k = 0; k < list->count; k++)
             if (list->item[k].change)
-                change_cells(w, w->now, &list->item[k]);
+                may_change_cells(w, w->now, &list->item[k]);
         if (s->kind == PEAL_STATEMENT_REPEAT)
             change_all(w, &s->u.loop.body);
     }

@@ -29,6 +29,12 @@ typedef struct halo_walk {
     halo_event **changed, **renewed; /* by name, by cell; while telling */
 } halo_walk;
 
+/* halo_effects.c: an effect as it happens; may_change: if it does. */
+void add_to_cells(halo_walk *w, halo_state *state, int name, const cell_word *cells);
+void renew_cells(halo_walk *w, halo_state *state, const halo_effect *e);
+void change_cells(halo_walk *w, halo_state *state, const halo_effect *e);
+void may_change_cells(halo_walk *w, halo_state *state, const halo_effect *e);
+
 /* halo_conditions.c */
 /* Collects the conditions that the walk may come to without knowing them; those of communication
  * first. */

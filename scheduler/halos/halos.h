@@ -22,10 +22,12 @@ typedef struct halo_grid {
     cell_word *halo; /* cells whose points another rank owns, or are images */
 } halo_grid;
 
-/* What has a state: a field with a halo, or what a message carries from its send to its receive. */
+/* What has a state: a field with a halo; what a message carries from its send to its receive; or
+ * whether a halo is still what a message took from it, for its owner. */
 typedef struct halo_name {
     int array;
-    int recv; /* statement: of a message under way; -1: the field itself */
+    int recv;     /* statement: of a message under way; -1: the field itself */
+    bool is_back; /* of one that goes back to the owner */
     halo_grid *grid;
     int first_word;
 } halo_name;
@@ -38,6 +40,7 @@ typedef struct halo_effect {
     bool stale_is_meant;
     bool told;
     cell_word *read, *change, *renew;
+    int back; /* name: where my halo is still what went back, the change makes it current; -1 */
     int from; /* renewed as what has come by this name; -1: as its owner's points are now */
     const peal_expr *when; /* of a statement that happens in other iterations on other ranks: what
                               its condition is on the rank that does this; else NULL */
