@@ -66,5 +66,7 @@ enum { PEAL_TEMPLATE_NAME_BYTES = 64, PEAL_TEMPLATE_MOST_DIGITS = 20 };
  * number has). Returns what stands behind it; NULL: it is none. */
 const char *peal_template_placeholder(const char *text, char name[PEAL_TEMPLATE_NAME_BYTES],
                                       int *width);
+/* Whether a template has a placeholder of this name. */
+bool peal_template_names(const char *text, const char *name);
 
 #endif

@@ -105,6 +105,21 @@ const char *peal_template_placeholder(const char *text, char name[PEAL_TEMPLATE_
     return *at == '}' ? at + 1 : NULL;
 }
 
+bool peal_template_names(const char *text, const char *name)
+{
+    char found[PEAL_TEMPLATE_NAME_BYTES];
+    int width;
+    while (*text) {
+        bool doubled = (text[0] == '{' || text[0] == '}') && text[1] == text[0];
+        const char *end =
+            text[0] == '{' && !doubled ? peal_template_placeholder(text, found, &width) : NULL;
+        if (end && !strcmp(found, name))
+            return true;
+        text = end ? end : text + (doubled ? 2 : 1);
+    }
+    return false;
+}
+
 /* The placeholder at text[0] == '{'; *end is after its '}'. */
 static peal_status expand_placeholder(const expansion *e, const char *text, const char **end,
                                       const char **out)

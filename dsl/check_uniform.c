@@ -1,11 +1,11 @@
 /* What decides loops and communication at run time must be equal on all ranks.
  *
  * An abstract run keeps, for every array, the condition under which its value may differ from rank
- * to rank: zero memory never does, nor what allreduce gives, nor what `set` or a task without a box
- * makes of such alone. A write under a `when` changes the condition only there, so a value that is
- * computed and reduced under one and the same `when` is equal everywhere. Conditions are terms
- * (base/meaning.h): that two meet is decided by arithmetic. They belong to their iteration. Loops
- * run until nothing changes any more. */
+ * to rank: zero memory never does, nor what allreduce gives or all load from one file, nor what
+ * `set` or a task without a box makes of such alone. A write under a `when` changes the condition
+ * only there, so a value that is computed and reduced under one and the same `when` is equal
+ * everywhere. Conditions are terms (base/meaning.h): that two meet is decided by arithmetic. They
+ * belong to their iteration. Loops run until nothing changes any more. */
 #include "base/expression.h"
 #include "base/meaning.h"
 #include "dsl/resolve.h"
@@ -187,6 +187,12 @@ static array_state value_of(const uniform_check *c, const peal_statement *s)
         break;
     case PEAL_STATEMENT_SET:
         own = state_of(c, s->u.set.value);
+        break;
+    case PEAL_STATEMENT_LOAD: /* of one file by all ranks, which nobody saves meanwhile
+                                 (PEAL_E_FILE_RACE) */
+        if (c->parser->arrays[s->u.file.array].kind == PEAL_ARRAY_BUFFER &&
+            !peal_template_names(s->u.file.file, "rank"))
+            own = (array_state){.differs = c->never, .root = -1};
         break;
     case PEAL_STATEMENT_REDUCE:
         if (!s->u.reduce.root && s->u.reduce.along < 0)

@@ -87,6 +87,25 @@ peal_status peal_plan_check_outputs(const peal_plan *plan)
     return status;
 }
 
+static bool has_kind(const peal_body *body, peal_statement_kind kind)
+{
+    for (int i = 0; i < body->count; i++) {
+        const peal_statement *s = body->statement[i];
+        if (s->kind == kind ||
+            (s->kind == PEAL_STATEMENT_REPEAT && has_kind(&s->u.loop.body, kind)))
+            return true;
+    }
+    return false;
+}
+
+bool peal_plan_ends_setup(const peal_plan *plan)
+{
+    const peal_graph_data *graph = plan->data;
+    return plan->machine.ranks > 1 && has_kind(&graph->setup, PEAL_STATEMENT_LOAD) &&
+           (has_kind(&graph->step.body, PEAL_STATEMENT_SAVE) ||
+            has_kind(&graph->finish, PEAL_STATEMENT_SAVE));
+}
+
 /* ---- files that ranks in several processes save together ---- */
 
 static bool is_shared(const peal_plan *plan)

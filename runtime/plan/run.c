@@ -99,6 +99,17 @@ peal_status peal_plan_complete(peal_plan *plan)
     return PEAL_STATUS_OK;
 }
 
+/* Setup by itself, where what it loads may be saved by whoever is through with it. */
+static peal_status run_setup(peal_plan *plan, int64_t n)
+{
+    if (plan->setup_done || !peal_plan_ends_setup(plan))
+        return PEAL_STATUS_OK;
+    peal_status status = begin(plan, 0, false);
+    if (!status)
+        status = peal_plan_complete(plan);
+    return status ? status : peal_session_barrier(plan->session, PEAL_BARRIER_START, plan->hash, n);
+}
+
 peal_status peal_plan_start(peal_plan *plan, int64_t n, const peal_start *start)
 {
     if (!peal_is_plan(plan, __func__))
@@ -117,6 +128,8 @@ peal_status peal_plan_start(peal_plan *plan, int64_t n, const peal_start *start)
     peal_backend_plan *run = peal_plan_runner(plan);
     if (!status && run && start && (start->stream || start->event))
         status = plan->backend->follow(run, start->stream, start->event);
+    if (!status)
+        status = run_setup(plan, n);
     if (!status) {
         plan->steps_asked += n;
         status = begin(plan, n, false);

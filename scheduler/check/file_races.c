@@ -5,6 +5,7 @@
  * - A field is saved by all ranks together, whose file takes its name when the last one has come.
  *   So it is not there before all loads that stand above it. Behind it each rank finds the points
  *   that it has saved itself: those of fields that are cut alike.
+ * - What setup loads is loaded before the steps save anything: all ranks end setup together then.
  * - A name with {rank} in it, or statements of one and the same rank.
  * Names are compared as patterns: counters and ranks are any digits, params have their values,
  * links are followed where they are known before the run; behind {rank}, rank by rank. */
@@ -35,9 +36,10 @@ typedef struct file_use {
     bool of_rank;  /* {rank} was in the name: each rank writes a file of its own */
     int width;     /* its width; SEVERAL_WIDTHS: links are not followed */
     bool together; /* all ranks write one file */
-    bool counted;  /* what follows is known */
-    int rank[2];   /* the first ranks that do it; -1: none */
-    bool linked;   /* the name is where a link leads that one rank's name is */
+    bool in_setup;
+    bool counted; /* what follows is known */
+    int rank[2];  /* the first ranks that do it; -1: none */
+    bool linked;  /* the name is where a link leads that one rank's name is */
 } file_use;
 
 typedef struct file_walk {
@@ -195,7 +197,8 @@ static void read_name(const common_input *c, const pass_context *pass, const cha
         name[length++] = (unsigned char)*text;
         text += doubled ? 2 : 1;
     }
-    *use = (file_use){.s = use->s, .loop = use->loop, .name = name, .length = length};
+    *use = (file_use){
+        .s = use->s, .loop = use->loop, .in_setup = use->in_setup, .name = name, .length = length};
     use->of_rank = find_rank_digits(use) >= 0;
     use->width = width;
     use->length = shorten(name, length);
@@ -307,6 +310,7 @@ static void follow_rank_links(file_walk *w, const file_use *use)
         file_use *more = &w->linked[w->linked_count++];
         *more = (file_use){.s = use->s,
                            .loop = use->loop,
+                           .in_setup = use->in_setup,
                            .length = (int)strlen(real),
                            .counted = true,
                            .rank = {rank, -1},
@@ -354,6 +358,8 @@ static bool is_field(const common_input *c, const file_use *use)
 static bool is_ordered(const common_input *c, const pass_context *pass, const file_use *save,
                        const file_use *other)
 {
+    if (other->s->kind == PEAL_STATEMENT_LOAD && other->in_setup && !save->in_setup)
+        return true; /* setup ends on all ranks before any goes on (runtime/plan/run.c) */
     if (!save->together)
         return false;
     if (other->s->kind == PEAL_STATEMENT_SAVE)
@@ -398,10 +404,11 @@ static peal_status report(const common_input *c, const pass_context *pass, file_
     const char *hint =
         save->linked || other->linked
             ? "links lead names of two ranks to one file: let each name a file of its own"
-        : loads
-            ? "load on the rank that has saved (a name with {rank}), or a field that is cut like "
-              "the saved one, or send what the other rank needs"
-            : "give each a name of its own, with {rank} for what each rank saves";
+        : loads ? "load in `setup`, before all saves of the steps, or on the rank that has saved "
+                  "(a name "
+                  "with {rank}), or a field that is cut like the saved one, or send what the other "
+                  "rank needs"
+                : "give each a name of its own, with {rank} for what each rank saves";
     return peal_report(pass->diagnostics, PEAL_E_FILE_RACE, other->s->source, hint,
                        "`%s %s` of `%s` on rank %d may come before or after `save %s` of `%s` on "
                        "rank %d (line %d)",
@@ -413,16 +420,16 @@ static peal_status report(const common_input *c, const pass_context *pass, file_
 /* ---- all of them ---- */
 
 /* loop: the outermost around the body, or NULL. */
-static void collect(file_walk *w, const peal_body *body, const void *loop)
+static void collect(file_walk *w, const peal_body *body, const void *loop, bool in_setup)
 {
     for (int i = 0; i < body->count; i++) {
         const peal_statement *s = body->statement[i];
         if (s->kind == PEAL_STATEMENT_REPEAT)
-            collect(w, &s->u.loop.body, loop ? loop : s);
+            collect(w, &s->u.loop.body, loop ? loop : s, in_setup);
         if (s->kind != PEAL_STATEMENT_LOAD && s->kind != PEAL_STATEMENT_SAVE)
             continue;
         file_use *use = &w->use[w->count++];
-        *use = (file_use){.s = s, .loop = loop};
+        *use = (file_use){.s = s, .loop = loop, .in_setup = in_setup};
         read_name(w->c, w->pass, s->u.file.file, use);
         use->together = is_field(w->c, use) && !use->of_rank;
         follow_rank_links(w, use);
@@ -452,9 +459,9 @@ peal_status check_files(const common_input *c, const pass_context *pass)
     if (c->machine.ranks == 1)
         return PEAL_STATUS_OK;
     w.use = PEAL_ARENA_ARRAY(pass->arena, file_use, graph->statement_count + 1);
-    collect(&w, &graph->setup, NULL);
-    collect(&w, &graph->step.body, &graph->step);
-    collect(&w, &graph->finish, NULL);
+    collect(&w, &graph->setup, NULL, true);
+    collect(&w, &graph->step.body, &graph->step, false);
+    collect(&w, &graph->finish, NULL, false);
     for (int i = 0; i < w.count + w.linked_count; i++)
         for (int k = 0; k < w.count + w.linked_count; k++) {
             file_use *save = use_at(&w, i), *other = use_at(&w, k);

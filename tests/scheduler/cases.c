@@ -556,6 +556,10 @@ const valid_case valid_cases[] = {
      "!= 1}\n- {task: s, box: b, read: {a: {star: 1}}, write: b, when: rank == 2 * step and "
      "step % 2 == 0}\n- {task: u, box: a, update: a, when: step % 2 == 1}\n",
      12},
+    {"what setup loads is there before the steps save",
+     FILES_SETUP "- {load: c, file: b.npy}\n- {load: far, file: u.npy}\nstep:\n"
+                 "- {save: b, file: b.npy, when: rank == 0}\n- {save: u, file: u.npy}\n",
+     3},
     {"a field that is saved and loaded by those that have its points",
      FILES_SETUP
      "- {load: far, file: u.npy}\n- {load: b, file: u.npy}\nstep:\n- {save: u, file: u.npy}\n"

@@ -23,7 +23,7 @@ step: [{save: u, file: "OUT"}]
 
 
 def npy(values, shape=(4, 5)):
-    text = "{'descr': '<i4', 'fortran_order': False, 'shape': (%s), }" % ", ".join(map(str, shape))
+    text = "{'descr': '<i4', 'fortran_order': False, 'shape': %s, }" % (tuple(shape),)
     length = (10 + len(text) + 1 + 63) // 64 * 64 - 10
     return (b"\x93NUMPY\x01\x00" + struct.pack("<H", length) + (text.ljust(length - 1) + "\n").encode() +
             struct.pack("<%di" % len(values), *values))
@@ -285,6 +285,24 @@ class Outside(Save):
         code, _, err = peal("check", self.path("s.yaml"), "-n", "2")
         self.assertEqual(code, 3, err)
         self.assertIn("[E155]", err)
+
+    def test_setup_loads_before_anybody_saves(self):
+        """Ranks that come late to a file which rank 0 writes at its end; and what all load decides loops."""
+        write(self.path("k.c"), "#include <time.h>\nPEAL_KERNEL(late)(peal_tile t, PEAL_UPDATE(double, w))\n{\n"
+              "    struct timespec a = {0, 50000000};\n    nanosleep(&a, 0);\n    w[0] += 1;\n}\n")
+        write(self.path("s.yaml"), "peal: 1\nkernels: k.c\nbuffers: {t: {type: i32}, w: {}}\nsetup:\n"
+              "  - {task: late, update: w, when: rank > 0}\n  - {load: t, file: t.npy}\n"
+              "  - {save: t, file: \"seen-{rank}.npy\"}\nrepeat: 5\nuntil: t >= 9\nstep:\n  - {set: t, value: t + 1}\n"
+              "finish:\n  - {save: t, file: t.npy, when: rank == 0}\n")
+        for mode in ("serial", "sync", "stream", "fused"):
+            for processes in (["--processes", "1"], []) if mode != "serial" else ([],):
+                with self.subTest((mode, processes)):
+                    write(self.path("t.npy"), npy([7], (1,)))
+                    code, _, err = peal("run", self.path("s.yaml"), "-n", "3", "--mode", mode, *processes)
+                    self.assertEqual(code, 0, err)
+                    for rank in range(3):
+                        self.assertEqual(read(self.path("seen-%d.npy" % rank))[-4:], struct.pack("<i", 7))
+                    self.assertEqual(read(self.path("t.npy"))[-4:], struct.pack("<i", 9))
 
     def test_links_behind_the_rank(self):
         """Names of several ranks that are one file by links, of files or of folders; and links that are sound."""
