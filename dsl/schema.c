@@ -50,7 +50,7 @@ static const struct {
                 "'minProperties': 1, 'maxProperties': 1, 'additionalProperties': {'anyOf': "
                 "[{'$ref': '#/definitions/ranges'}, {'$ref': '#/definitions/piece'}]}}]}"},
     {"access_item", "{'anyOf': [{'$ref': '#/definitions/identifier'}, {'type': 'object', "
-                    "'additionalProperties': {'anyOf': [{'enum': ['tile', 'whole']}, "
+                    "'additionalProperties': {'anyOf': [{'enum': ['tile', 'whole', 'inside']}, "
                     "{'$ref': '#/definitions/ranges'}, {'$ref': '#/definitions/access'}]}}]}"},
     {"accesses", "{'anyOf': [{'$ref': '#/definitions/access_item'}, {'type': 'array', "
                  "'maxItems': 16, 'items': {'$ref': '#/definitions/access_item'}}]}"},
