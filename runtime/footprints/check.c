@@ -1,18 +1,19 @@
 /* A tile on the shadows: FILL_REAL twice (the same bytes each time?), then under each other fill
- * (the same outputs?), then what lies outside of its footprint (untouched?). Tiles that peal may
- * cut otherwise are looked at point by point too, at their corners, edges and middles. The outputs
- * of FILL_REAL go into the real memory: no kernel ever runs on that. */
+ * (the same outputs?), then what lies outside of its footprint (untouched?). Then its points
+ * (points.c) and stores that change nothing (quiet.c). The outputs of FILL_REAL go into the real
+ * memory: no kernel ever runs on that. */
 #define _GNU_SOURCE
 #include "base/box.h"
+#include "base/kernel_source.h"
 #include "runtime/footprints/internal.h"
 
 #include <string.h>
 
-enum { NEAR = 8, OFTEN_BYTES = 65536, PROBE_BYTES = 1 << 22, PROBES = 81 };
+enum { NEAR = 8, OFTEN_BYTES = 65536 };
 
 /* ---- what runs show ---- */
 
-static bool note(finding *out, finding_kind kind, const checked_task *t, int view, int64_t offset)
+bool note(finding *out, finding_kind kind, const checked_task *t, int view, int64_t offset)
 {
     int64_t element = view >= 0 ? view_element(t, view) : 1;
     out->kind = kind;
@@ -21,20 +22,17 @@ static bool note(finding *out, finding_kind kind, const checked_task *t, int vie
     return true;
 }
 
-/* Keeps the outputs of FILL_REAL in `scratch`, each array behind the one before. */
-static void keep_outputs(const checked_task *t, const peal_call *call)
+void keep_outputs(const checked_task *t, const peal_call *call, unsigned char *kept)
 {
-    int64_t used = 0;
     for (int i = 0; i < t->view_count; i++) {
         peal_box box[PEAL_CALL_VIEWS];
         int count =
             is_output(t, i) && view_real(t, i, call) ? view_boxes(t, i, &call->tile, box) : 0;
         const peal_schedule_array *array = t->view[i].array;
-        unsigned char *kept = t->owner->scratch + used;
         row_visit v = {.to = kept, .from = t->owner->shadow[i][FILL_REAL].base};
         for (int b = 0; b < count; b++)
             peal_box_rows(array, &box[b], row_copy, &v);
-        used += is_output(t, i) ? array->layout.bytes : 0;
+        kept += is_output(t, i) ? array->layout.bytes : 0;
     }
 }
 
@@ -176,15 +174,33 @@ static bool find_unstored(const checked_task *t, const peal_call *call, finding 
     return false;
 }
 
-/* Leaves the outputs of FILL_REAL in its shadow. True: something was found. */
-static bool check_tile(const checked_task *t, const peal_call *call, finding *out)
+static statics *statics_of(const checked_task *t)
 {
+    return peal_kernel_is_needed(t->task) ? t->owner->statics : NULL;
+}
+
+void begin_statics(const checked_task *t)
+{
+    if (statics_of(t))
+        statics_changed(statics_of(t)); /* by whatever ran before */
+}
+
+bool find_static(const checked_task *t, finding *out)
+{
+    return statics_of(t) && statics_changed(statics_of(t)) && note(out, FINDING_STATIC, t, -1, 0);
+}
+
+bool check_tile(const checked_task *t, const peal_call *call, finding *out)
+{
+    begin_statics(t);
     put_inputs(t, call, FILL_REAL);
     if (!run_tile(t, call, FILL_REAL))
         return find_fault(t, FILL_REAL, out);
     if (find_changed_inputs(t, call, out))
         return true;
-    keep_outputs(t, call);
+    if (find_static(t, out))
+        return true;
+    keep_outputs(t, call, t->owner->scratch);
     settle(t, call, FILL_REAL);
     put_inputs(t, call, FILL_REAL);
     if (!run_tile(t, call, FILL_REAL))
@@ -204,67 +220,6 @@ static bool check_tile(const checked_task *t, const peal_call *call, finding *ou
         settle(t, call, (fill)f);
     t->owner->scanned = call->tile.index + 1 >= call->tile.count;
     return find_writes(t, &call->tile, t->owner->scanned, out);
-}
-
-/* ---- points of a tile ---- */
-
-/* Bytes that a run of this tile brings and compares. */
-static int64_t bytes_of(const checked_task *t, const peal_call *call)
-{
-    int64_t bytes = 1;
-    for (int i = 0; i < t->view_count; i++) {
-        peal_box box[PEAL_CALL_VIEWS];
-        int count = view_boxes(t, i, &call->tile, box);
-        for (int b = 0; b < count; b++)
-            bytes += peal_box_bytes(&box[b], t->view[i].array->type);
-    }
-    return bytes;
-}
-
-/* Position `which` (first, any, last) on axis k of a tile. */
-static void take_point(const checked_task *t, const peal_call *call, int k, int which,
-                       peal_tile *tile)
-{
-    int64_t step = point_extent(t, k), lo = call->tile.lo[k], hi = call->tile.hi[k];
-    int64_t count = (hi - lo + step - 1) / step, index = 0;
-    if (which == 1) /* another one each time */
-        index = (int64_t)((t->calls * 2654435761u + (uint64_t)count / 2) % (uint64_t)count);
-    else if (which == 2)
-        index = count - 1;
-    tile->lo[k] = (int)(lo + index * step);
-    tile->hi[k] = (int)(lo + (index + 1) * step < hi ? lo + (index + 1) * step : hi);
-}
-
-/* Where peal chooses the tiles, a kernel has to keep to what it declares in any. */
-static bool check_points(const checked_task *t, const peal_call *call, finding *out)
-{
-    peal_call one = *call;
-    int64_t bytes = 0;
-    bool single = true;
-    for (int k = 0; k < PEAL_AXES; k++)
-        single = single && call->tile.hi[k] - call->tile.lo[k] <= point_extent(t, k);
-    if (!t->task->mergeable || single)
-        return false;
-    for (int probe = 0; probe < PROBES && bytes < PROBE_BYTES; probe++) {
-        bool again = false;
-        for (int k = 0, rest = probe; k < PEAL_AXES; k++, rest /= 3) {
-            take_point(t, call, k, rest % 3, &one.tile);
-            again = again ||
-                    (rest % 3 > 0 && call->tile.hi[k] - call->tile.lo[k] <= point_extent(t, k));
-        }
-        if (again) /* an axis of one point */
-            continue;
-        bytes += bytes_of(t, &one);
-        bool found = check_tile(t, &one, out);
-        settle(t, &one, FILL_REAL);
-        if (found) {
-            for (int k = 0; k < PEAL_AXES; k++)
-                out->point[k] = one.tile.lo[k];
-            out->has_point = true;
-            return true;
-        }
-    }
-    return false;
 }
 
 /* ---- a launch ---- */
@@ -342,7 +297,7 @@ void end_run(const checked_task *t, peal_status status)
 }
 
 /* Tells of what it finds. True: the tile has crashed. */
-static bool look_for_findings(const checked_task *t, const peal_call *call)
+static bool look_for_findings(checked_task *t, const peal_call *call)
 {
     finding at_point = {.view = -1, .has_tile = true}, found = {.view = -1, .has_tile = true};
     finding earlier = {.view = -1};
@@ -354,7 +309,7 @@ static bool look_for_findings(const checked_task *t, const peal_call *call)
     bool point = check_points(t, call, &at_point);
     if (point)
         fill_shadows(t, call, true);
-    if (check_tile(t, call, &found)) {
+    if (check_tile(t, call, &found) || (!point && find_quiet_store(t, call, &found))) {
         find_point(t, call, &found);
         tell(t, &call->tile, &found);
     } else if (point)

@@ -4,8 +4,8 @@
  * It works through the plan's own backend in serial mode, on schedules whose functions are replaced
  * by `check_call`; or by `watch_call`, which needs no copies. */
 #define _GNU_SOURCE
+#include "base/kernel_source.h"
 #include "runtime/footprints/internal.h"
-
 #include "runtime/memory/available.h"
 
 #include <stdlib.h>
@@ -36,9 +36,9 @@ static void add_needs(const checked_task *t, needs *n)
 static peal_status check_memory(const peal_plan *plan, const needs *n)
 {
     char reason[160] = "";
-    int64_t need = n->outputs, have = peal_memory_available("", reason, sizeof(reason));
+    int64_t need = 2 * n->outputs, have = peal_memory_available("", reason, sizeof(reason));
     for (int i = 0; i < MOST_VIEWS; i++)
-        need += FILLS * n->view[i];
+        need += (FILLS + 1) * n->view[i];
     if (need <= have)
         return PEAL_STATUS_OK;
     return peal_report(plan->session->diagnostics, PEAL_E_NOT_ENOUGH_MEMORY, PEAL_NO_SOURCE,
@@ -53,16 +53,52 @@ static peal_status check_memory(const peal_plan *plan, const needs *n)
 static peal_status make_shadows(peal_footprints *f, const needs *n)
 {
     peal_plan *plan = f->plan;
+    const peal_memory_space *space = &plan->binding.space;
+    peal_diagnostics *diagnostics = plan->session->diagnostics;
     peal_status status = check_memory(plan, n);
-    for (int i = 0; !status && i < MOST_VIEWS && n->view[i] > 0; i++)
+    int views = 0;
+    int64_t largest = 0;
+    while (views < MOST_VIEWS && n->view[views] > 0) {
+        largest = n->view[views] > largest ? n->view[views] : largest;
+        views++;
+    }
+    int64_t width = guarded_width(views * FILLS + 1);
+    for (int i = 0; !status && i < views; i++)
         for (int k = 0; !status && k < FILLS; k++)
-            status = guarded_create(&plan->binding.space, n->view[i], plan->session->diagnostics,
-                                    &f->shadow[i][k]);
+            status = guarded_create(space, n->view[i], width, diagnostics, &f->shadow[i][k]);
+    if (!status && largest > 0 && !space->memory)
+        status = guarded_create(space, largest, width, diagnostics, &f->edge);
     f->scratch = malloc((size_t)n->outputs + 1);
+    f->whole = malloc((size_t)n->outputs + 1);
     f->stack = malloc(PEAL_CRASH_STACK);
-    if (!status && (!f->scratch || !f->stack))
+    if (!status && (!f->scratch || !f->whole || !f->stack))
         status = no_memory(plan);
     return status;
+}
+
+static const peal_statement *statement_in(const peal_body *body, int id)
+{
+    const peal_statement *found = NULL;
+    for (int i = 0; i < body->count && !found; i++) {
+        const peal_statement *s = body->statement[i];
+        found = s->id == id                        ? s
+                : s->kind == PEAL_STATEMENT_REPEAT ? statement_in(&s->u.loop.body, id)
+                                                   : NULL;
+    }
+    return found;
+}
+
+/* Whether peal chooses the tiles, and nothing is counted by them. */
+static bool tiles_are_free(const peal_plan *plan, const peal_schedule_task *task)
+{
+    const peal_body *bodies[] = {&plan->data->setup, &plan->data->step.body, &plan->data->finish};
+    const peal_statement *s = NULL;
+    for (int i = 0; i < 3 && !s; i++)
+        s = statement_in(bodies[i], task->statement);
+    bool is_free = s && s->kind == PEAL_STATEMENT_TASK && !s->u.task.tile_given;
+    for (int i = 0; i < task->access_count; i++)
+        is_free &= task->access[i].per_tile == 0;
+    return is_free;
 }
 
 static peal_status wrap_rank(peal_footprints *f, int index, needs *n)
@@ -82,10 +118,16 @@ static peal_status wrap_rank(peal_footprints *f, int index, needs *n)
         if (task->kind != PEAL_TASK_KERNEL)
             continue;
         checked_task *t = &checked[i];
-        *t = (checked_task){.owner = f, .schedule = schedule, .task = task};
+        *t = (checked_task){.owner = f,
+                            .schedule = schedule,
+                            .task = task,
+                            .tiles_are_free = tiles_are_free(plan, task)};
         t->full = plan->backend->function(plan->run, index, i, true, &t->user);
         t->bare = plan->backend->function(plan->run, index, i, false, &t->user);
-        if (!views_create(t))
+        bool good = true;
+        if (!f->statics && !plan->binding.space.memory && peal_kernel_is_needed(task))
+            f->statics = statics_create(t->full, &good);
+        if (!good || !views_create(t))
             return no_memory(plan);
         add_needs(t, n);
         copy[i].function = f->watches ? watch_call : check_call;
@@ -144,7 +186,10 @@ void peal_footprints_destroy(peal_footprints *f)
     for (int i = 0; i < MOST_VIEWS; i++)
         for (int k = 0; k < FILLS; k++)
             guarded_destroy(&f->shadow[i][k]);
+    guarded_destroy(&f->edge);
+    statics_destroy(f->statics);
     free(f->scratch);
+    free(f->whole);
     free(f->stack);
     free(f->checked);
     free(f->copy);

@@ -2,6 +2,7 @@
  * behind it faults; in front of it are up to a page of a pattern, then the other guard. */
 #define _GNU_SOURCE
 #include "runtime/footprints/internal.h"
+#include "runtime/memory/available.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -9,6 +10,7 @@
 
 /* Address space alone: as far as an index of 32 bits reaches. Less is taken where it is limited. */
 static const int64_t guard_most = INT64_C(1) << 34, guard_least = INT64_C(1) << 16;
+static const int64_t address_space = INT64_C(1) << 46; /* half of what x86-64 has */
 enum { ALIGNMENT = 64, MARGIN_BYTES = 4096 };
 
 static int64_t page_bytes(void)
@@ -30,14 +32,23 @@ static peal_status create_on_device(const peal_memory_space *space, int64_t byte
     return peal_storage_create(space, bytes + 2 * MARGIN_BYTES, false, diagnostics, &out->storage);
 }
 
-peal_status guarded_create(const peal_memory_space *space, int64_t bytes,
+int64_t guarded_width(int count)
+{
+    int64_t left = peal_address_space_left(), guard = guard_most;
+    left = left < address_space ? left : address_space;
+    while (guard > guard_least && guard > left / (4 * (int64_t)count + 1))
+        guard /= 4;
+    return guard;
+}
+
+peal_status guarded_create(const peal_memory_space *space, int64_t bytes, int64_t width,
                            peal_diagnostics *diagnostics, guarded *out)
 {
     *out = (guarded){.storage = {.descriptor = -1}};
     if (space->memory)
         return create_on_device(space, bytes, diagnostics, out);
     int64_t page = page_bytes(), room = (bytes / page + 3) * page;
-    for (int64_t guard = guard_most; guard >= guard_least; guard /= 4) {
+    for (int64_t guard = width; guard >= guard_least; guard /= 4) {
         size_t all = (size_t)(room + 2 * guard);
         unsigned char *memory =
             mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -51,7 +62,8 @@ peal_status guarded_create(const peal_memory_space *space, int64_t bytes,
             return PEAL_STATUS_OK;
         guarded_destroy(out);
     }
-    return peal_report(diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, "see ulimit -v",
+    return peal_report(diagnostics, PEAL_E_NOT_ENOUGH_MEMORY, PEAL_NO_SOURCE,
+                       "raise ulimit -v, or check a smaller size",
                        "no address space for the guards of --check-footprints");
 }
 
@@ -93,6 +105,31 @@ void guarded_place(guarded *g, const unsigned char *real, int64_t bytes)
     g->end = g->room_end;
     if (g->open > g->room)
         mprotect(g->room, (size_t)(g->open - g->room), PROT_NONE);
+}
+
+void guarded_place_edge(guarded *g, int64_t bytes, int64_t edge)
+{
+    mprotect(g->room, (size_t)(g->room_end - g->room), PROT_READ | PROT_WRITE);
+    g->read_only = false;
+    guarded_close(g);
+    g->filled = false;
+    g->bytes = bytes;
+    g->base = page_of(g->room_end - bytes + edge) - edge;
+    g->open = page_of(g->base);
+    g->end = g->room_end;
+    if (g->open > g->room)
+        mprotect(g->room, (size_t)(g->open - g->room), PROT_NONE);
+}
+
+void guarded_protect(guarded *g)
+{
+    mprotect(g->open, (size_t)(g->end - g->open), PROT_READ);
+}
+
+void guarded_allow(guarded *g, int64_t offset, int64_t bytes)
+{
+    unsigned char *first = page_of(g->base + offset);
+    mprotect(first, (size_t)(g->base + offset + bytes - first), PROT_READ | PROT_WRITE);
 }
 
 void guarded_set_writable(guarded *g, bool writable)

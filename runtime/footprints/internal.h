@@ -38,13 +38,20 @@ typedef struct guarded {
     peal_storage storage; /* of a device */
 } guarded;
 
+/* How wide guards can be, in bytes, if there are so many arrays. */
+int64_t guarded_width(int count);
 /* Address space and, for a device, memory for arrays of up to `bytes`. */
-peal_status guarded_create(const peal_memory_space *space, int64_t bytes,
+peal_status guarded_create(const peal_memory_space *space, int64_t bytes, int64_t width,
                            peal_diagnostics *diagnostics, guarded *out);
 void guarded_destroy(guarded *g);
 /* Room for an array that lies at `real`, at the end of the memory: what is behind it is a guard,
  * but for what its alignment leaves. Nothing happens if it is there already. */
 void guarded_place(guarded *g, const unsigned char *real, int64_t bytes);
+/* Of the host: room for an array whose byte `edge` begins a page; whatever it held is gone.
+ * protect: stores fault, but (allow) those into pages with these bytes. */
+void guarded_place_edge(guarded *g, int64_t bytes, int64_t edge);
+void guarded_protect(guarded *g);
+void guarded_allow(guarded *g, int64_t offset, int64_t bytes);
 /* From now on stores fault, or no longer. */
 void guarded_set_writable(guarded *g, bool writable);
 /* In a handler: opens the page if the address is within the guards, for reading first, then for
@@ -76,6 +83,8 @@ typedef struct checked_view {
     peal_schedule_array part;
 } checked_view;
 
+typedef struct statics statics;
+
 typedef struct checked_task {
     peal_footprints *owner;
     const peal_schedule *schedule;
@@ -84,7 +93,9 @@ typedef struct checked_task {
     void *user;
     checked_view *view;
     int view_count;
+    bool tiles_are_free; /* peal may cut the task as it likes */
     uint64_t calls;
+    int64_t quiet_bytes; /* that the search for quiet stores has moved */
 } checked_task;
 
 /* False: no memory. */
@@ -130,10 +141,13 @@ typedef enum finding_kind {
     FINDING_NONE,
     FINDING_READ,
     FINDING_WRITE,
+    FINDING_QUIET, /* a store that changes nothing */
     FINDING_FAULT, /* in a guard, or a store to what is only read */
     FINDING_CRASH,
     FINDING_UNSTEADY,
-    FINDING_UNSTORED
+    FINDING_UNSTORED,
+    FINDING_STATIC, /* the kernel's library has changed */
+    FINDING_TILE    /* the point's value depends on the tile that it is in */
 } finding_kind;
 
 typedef struct finding {
@@ -157,6 +171,9 @@ struct peal_footprints {
     int findings;
     guarded shadow[MOST_VIEWS][FILLS]; /* of the task that runs */
     unsigned char *scratch;            /* outputs of a run */
+    unsigned char *whole;              /* outputs of a tile whose points are looked at */
+    guarded edge;                      /* of one view at a time */
+    statics *statics;                  /* of the kernels' library */
     unsigned char *stack;              /* of handlers */
     const checked_task *current;       /* whose patterns the shadows have; NULL: nobody's */
     int64_t last_tile;
@@ -181,6 +198,36 @@ void end_run(const checked_task *t, peal_status status);
 /* What the last launch has left far from its tiles. */
 void check_rest(peal_footprints *f);
 
+/* A tile; leaves the outputs of FILL_REAL in its shadow. True: something was found. */
+bool check_tile(const checked_task *t, const peal_call *call, finding *out);
+/* True; out: what was found. */
+bool note(finding *out, finding_kind kind, const checked_task *t, int view, int64_t offset);
+/* Keeps the outputs of FILL_REAL, each array behind the one before. */
+void keep_outputs(const checked_task *t, const peal_call *call, unsigned char *kept);
+
+/* Before a run, and whether the kernel has changed a static variable in it. */
+void begin_statics(const checked_task *t);
+bool find_static(const checked_task *t, finding *out);
+
+/* ---- points.c ---- */
+
+/* Where peal chooses the tiles, some points of a tile by themselves. */
+bool check_points(checked_task *t, const peal_call *call, finding *out);
+
+/* ---- quiet.c ---- */
+
+/* After check_tile, whose outputs stay: a store outside the footprint of what is there already. */
+bool find_quiet_store(checked_task *t, const peal_call *call, finding *out);
+
+/* ---- statics.c ---- */
+
+/* What the library of a function keeps in memory of its own. NULL: nothing, or it is peal's or the
+ * application's; `good` false: no memory. */
+statics *statics_create(peal_function function, bool *good);
+/* Whether that has changed since it was last asked. */
+bool statics_changed(statics *s);
+void statics_destroy(statics *s);
+
 /* ---- run.c ---- */
 
 static inline bool is_output(const checked_task *t, int view)
@@ -203,7 +250,7 @@ void settle(const checked_task *t, const peal_call *call, fill f);
 /* The outputs of FILL_REAL are in its shadow, those of `f` differ: which element is it? */
 void find_read(const checked_task *t, const peal_call *call, fill f, finding *found);
 /* Which point of the tile touches it, if that can be told. */
-void find_point(const checked_task *t, const peal_call *call, finding *found);
+void find_point(checked_task *t, const peal_call *call, finding *found);
 /* Axis k of tiles is cut at multiples of this. */
 int64_t point_extent(const checked_task *t, int k);
 

@@ -178,9 +178,19 @@ static bool shows_fault(const checked_task *t, const peal_call *call, finding *f
     return true;
 }
 
-static bool shows(const checked_task *t, const peal_call *call, finding *found)
+static bool shows_quiet(checked_task *t, const peal_call *call, const finding *found)
+{
+    finding part = {.view = -1};
+    t->quiet_bytes = 0;
+    return find_quiet_store(t, call, &part) && part.view == found->view &&
+           part.element == found->element;
+}
+
+static bool shows(checked_task *t, const peal_call *call, finding *found)
 {
     switch (found->kind) {
+    case FINDING_QUIET:
+        return shows_quiet(t, call, found);
     case FINDING_READ:
         return shows_read(t, call, found);
     case FINDING_WRITE:
@@ -193,7 +203,7 @@ static bool shows(const checked_task *t, const peal_call *call, finding *found)
 }
 
 /* Cuts the tile in half along one axis; the half that shows it is left. */
-static bool halve(const checked_task *t, peal_call *call, int k, finding *found)
+static bool halve(checked_task *t, peal_call *call, int k, finding *found)
 {
     int64_t step = point_extent(t, k);
     int lo = call->tile.lo[k], hi = call->tile.hi[k];
@@ -207,7 +217,7 @@ static bool halve(const checked_task *t, peal_call *call, int k, finding *found)
     return shows(t, call, found);
 }
 
-void find_point(const checked_task *t, const peal_call *call, finding *found)
+void find_point(checked_task *t, const peal_call *call, finding *found)
 {
     peal_call part = *call;
     if (found->view < 0 || found->kind > FINDING_FAULT)

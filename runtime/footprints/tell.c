@@ -14,6 +14,7 @@ typedef struct location {
     bool stored;   /* it lies in the array */
     bool relative; /* to the tile's point, by `offset` */
     int64_t point[PEAL_AXES], offset[PEAL_AXES];
+    bool whole[PEAL_AXES]; /* the axis has nothing to do with the tile's point */
 } location;
 
 static int axes_of(const peal_layout *layout)
@@ -21,11 +22,13 @@ static int axes_of(const peal_layout *layout)
     return layout->stored.axis_count > 0 ? layout->stored.axis_count : 1;
 }
 
-/* The array's point that the tile's point stands for; false: an axis has nothing to do with it. */
+/* The array's point that the tile's point stands for, at the beginning of axes that have nothing to
+ * do with it; false: none has. */
 static bool image_of(const checked_view *view, const int64_t *tile_point, int64_t image[PEAL_AXES],
-                     bool *same)
+                     bool whole[PEAL_AXES], bool *same)
 {
     const peal_layout *layout = &view->array->layout;
+    bool any = false;
     *same = true;
     for (int k = 0; k < PEAL_AXES; k++) {
         image[k] = layout->stored.lo[k];
@@ -34,12 +37,14 @@ static bool image_of(const checked_view *view, const int64_t *tile_point, int64_
         if (!view->access || view->access->reach_count < 1)
             return false;
         const peal_reach_axis *axis = &view->access->reach[0].axis[k];
-        if (axis->fixed)
-            return false;
+        whole[k] = axis->fixed;
+        if (whole[k])
+            continue;
+        any = true;
         image[k] = peal_floor_divide(tile_point[k] * axis->num, axis->den);
         *same = *same && axis->num == axis->den;
     }
-    return true;
+    return any;
 }
 
 /* Elements that lie so far apart may be apart by several offsets: the one nearest to 0 is meant. */
@@ -62,7 +67,7 @@ static location location_of(const checked_task *t, const finding *found)
     int64_t elements = layout->bytes / view_element(t, found->view), image[PEAL_AXES];
     location p = {.stored = found->element >= 0 && found->element < elements};
     bool same = false;
-    if (found->has_point && image_of(view, found->point, image, &same)) {
+    if (found->has_point && image_of(view, found->point, image, p.whole, &same)) {
         int64_t at = 0;
         for (int k = 0; k < PEAL_AXES; k++)
             at += (image[k] - layout->stored.lo[k]) * layout->stride[k];
@@ -92,11 +97,17 @@ static void print_box(const peal_box *box, int axes, char *text)
                          (long long)box->lo[k], (long long)box->hi[k]);
 }
 
-/* "(x + 2, y)" */
-static void print_offset(const int64_t *offset, int axes, char *text)
+/* "(x + 2, y)"; along axes that the point has not, the coordinate: "(x, y, 4)" */
+static void print_offset(const location *p, int axes, char *text)
 {
+    const int64_t *offset = p->offset;
     int used = 0;
     for (int k = 0; k < axes; k++) {
+        if (p->whole[k]) {
+            used += snprintf(text + used, (size_t)(TEXT - used), "%s%lld", k ? ", " : "(",
+                             (long long)p->point[k]);
+            continue;
+        }
         used += snprintf(text + used, (size_t)(TEXT - used), "%s%c", k ? ", " : "(", "xyzw"[k]);
         if (offset[k])
             used += snprintf(text + used, (size_t)(TEXT - used), " %c %lld",
@@ -155,7 +166,8 @@ static void tell_access(const checked_task *t, const finding *found, const char 
 {
     const checked_view *view = &t->view[found->view];
     const peal_layout *layout = &view->array->layout;
-    bool write = found->kind == FINDING_WRITE || (found->kind == FINDING_FAULT && found->write);
+    bool write = found->kind == FINDING_WRITE || found->kind == FINDING_QUIET ||
+                 (found->kind == FINDING_FAULT && found->write);
     char where[TEXT], stored[TEXT], outside[TEXT + 40], from[2 * TEXT + 40] = "", point[TEXT],
                                                                         offset[TEXT];
     location p = location_of(t, found);
@@ -163,8 +175,9 @@ static void tell_access(const checked_task *t, const finding *found, const char 
     print_box(&layout->stored, axes_of(layout), stored);
     snprintf(outside, sizeof(outside), "outside of what is stored, %s", stored);
     if (p.relative) {
-        peal_point_text(found->point, axes_of(layout), point, TEXT);
-        print_offset(p.offset, axes_of(layout), offset);
+        int axes = t->task->tiling_count ? t->task->tiling[0].box.axis_count : 1;
+        peal_point_text(found->point, axes < axes_of(layout) ? axes : axes_of(layout), point, TEXT);
+        print_offset(&p, axes_of(layout), offset);
         snprintf(from, sizeof(from), ": %s of its point %s", offset, point);
     }
     peal_report(t->owner->plan->session->diagnostics,
@@ -197,6 +210,20 @@ static void tell_unsteady(const checked_task *t, const finding *found, const cha
                 t->view[found->view].name, where, site);
 }
 
+static void tell_tile(const checked_task *t, const finding *found, const char *site)
+{
+    char where[TEXT];
+    location p = location_of(t, found);
+    print_where(t, found, &p, where);
+    peal_report(
+        t->owner->plan->session->diagnostics, PEAL_E_KERNEL_DEPENDS_ON_TILE, t->task->source,
+        "kernels go through their tile, and take nothing else from it: the domain's ends are "
+        "fields' sizes (args: u.nx), not the tile's; or give the task a `tile`",
+        "task '%s' gives '%s'%s one value in its tile, and another where the point is a "
+        "tile of its own %s",
+        t->task->name, t->view[found->view].name, where, site);
+}
+
 void tell(const checked_task *t, const peal_tile *tile, const finding *found)
 {
     peal_diagnostics *diagnostics = t->owner->plan->session->diagnostics;
@@ -217,6 +244,14 @@ void tell(const checked_task *t, const peal_tile *tile, const finding *found)
                     "call PEAL_PARTIAL once for each tile, on every path",
                     "task '%s' doesn't store its part of '%s' %s", t->task->name,
                     t->view[found->view].name, site);
+    else if (found->kind == FINDING_STATIC)
+        peal_report(diagnostics, PEAL_E_KERNEL_NOT_DETERMINISTIC, t->task->source,
+                    "keep it in a buffer, which the task updates; constants are `static const`",
+                    "task '%s' changes a static variable, so that what it computes may depend on "
+                    "the tiles before %s",
+                    t->task->name, site);
+    else if (found->kind == FINDING_TILE)
+        tell_tile(t, found, site);
     else if (found->kind == FINDING_UNSTEADY)
         tell_unsteady(t, found, site);
     else

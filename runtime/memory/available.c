@@ -1,5 +1,5 @@
-/* How much memory is left: the smallest of what /proc/meminfo and each control group above this
- * process (version 2 or 1) say.
+/* How much memory is left: the smallest of what /proc/meminfo, each control group above this
+ * process (version 2 or 1) and `ulimit -v` say.
  *
  * A control group's limit is met by the kernel with a kill, not with an error code, so it has to
  * be asked before memory is taken. */
@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { PATH_BYTES = 4096 };
 
@@ -132,6 +134,25 @@ static void ask_control_groups(const memory_survey *survey)
     fclose(file);
 }
 
+int64_t peal_address_space_left(void)
+{
+    struct rlimit limit;
+    int64_t pages = 0;
+    if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur >= (rlim_t)INT64_MAX ||
+        !read_number("/proc/self/statm", "", &pages))
+        return INT64_MAX;
+    int64_t left = (int64_t)limit.rlim_cur - pages * sysconf(_SC_PAGESIZE);
+    return left > 0 ? left : 0;
+}
+
+/* Of this process alone. */
+static void ask_address_space(const memory_survey *survey)
+{
+    int64_t left = peal_address_space_left();
+    if (left < INT64_MAX)
+        offer(survey, left, UINT64_MAX - (uint64_t)getpid(), "address space, ulimit -v", "");
+}
+
 static void ask_all(const memory_survey *survey)
 {
     char name[PATH_BYTES];
@@ -140,6 +161,7 @@ static void ask_all(const memory_survey *survey)
     if (read_number(name, "MemAvailable:", &kibibytes) && kibibytes < (INT64_MAX >> 10))
         offer(survey, kibibytes << 10, 0, "memory of the machine", "");
     ask_control_groups(survey);
+    ask_address_space(survey);
 }
 
 typedef struct smallest {

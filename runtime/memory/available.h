@@ -8,9 +8,12 @@
 #include <stdint.h>
 
 /* Bytes that can be had without pushing out others; INT64_MAX if nothing is known. `reason` gets
- * what the number is ("memory of the machine", "control group /a/b"). `root` is put before
- * /proc/meminfo, /proc/self/cgroup and /sys/fs/cgroup: "" but in tests. */
+ * what the number is ("memory of the machine", "control group /a/b", "address space, ulimit -v").
+ * `root` is put before /proc/meminfo, /proc/self/cgroup and /sys/fs/cgroup: "" but in tests. */
 int64_t peal_memory_available(const char *root, char *reason, size_t reason_bytes);
+
+/* What `ulimit -v` leaves of the address space; INT64_MAX: it is not limited. */
+int64_t peal_address_space_left(void);
 
 enum { PEAL_MEMORY_LIMITS = 12 };
 

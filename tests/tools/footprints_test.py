@@ -28,6 +28,7 @@ fields:
   four: {size: [4, 3, 3, 2], halo: 1}
   fourb: {like: four}
   large: {size: [n, 900]}
+  deep: {size: [n, n, 4]}
   fine: {size: [16, 16], align: 2}
   coarse: {size: [16, 16], coarsen: 2, align: 2}
 buffers:
@@ -156,14 +157,47 @@ WRONG = {
                     r"reads 'fine' at \(\d+, \d+\), which it doesn't declare .*: \(x, y \+ [123]\) of its point"),
     "far_ahead": ("box: large, tile: [6, 10], write: large", "PEAL_WRITE(double, b)",
                   "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = y; if (t.lo[1] == 0) PEAL_AT(b, 3, 250) = 7;", "E364",
-                  r"writes 'large' at \(3, 250\), which it doesn't declare \(rank 0, step 0\)"),
+                  r"writes 'large' at \(3, 250\), which .*tile \[0, 6\) x \[0, 10\), step 0\): \(x \+ \d, y \+ \d+\) of its point"),
     "far_back": ("box: large, tile: [6, 10], write: large", "PEAL_WRITE(double, b)",
                  "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = y; if (t.lo[1] == 240) PEAL_AT(b, 5, 70) = 0;", "E364",
-                 r"writes 'large' at \(5, 70\), which it doesn't declare \(rank 0, step 0\)"),
+                 r"writes 'large' at \(5, 70\), which .*tile \[0, 6\) x \[240, 250\), step 0\): \(x \+ \d, y - \d+\) of its point"),
     "runaway": ("write: c", "PEAL_WRITE(double, c)", "for (long i = 0; i < 1L << 31; i++) c[i] = i;", "E364",
                 r"writes 'c' at \(100\), outside"),
     "index_of_32_bits": ("update: c", "PEAL_UPDATE(double, c)", "c[-2147483647] += 1;", "E364",
                          r"writes 'c' at \(-2147483647\), outside"),
+    # stores of what is there already
+    "quiet_next": ("box: a, read: a, write: b", "PEAL_READ(double, a), PEAL_WRITE(double, b)",
+                   "PEAL_FOR_2D(t, x, y) { PEAL_AT(b, x, y) = PEAL_AT(a, x, y); "
+                   "volatile double *at = &PEAL_AT(b, x + 1, y); *at = *at; }", "E364",
+                   r"writes 'b' at .*, which .*: \(x \+ 1, y\) of its point"),
+    "quiet_before": ("box: f, update: g", "PEAL_UPDATE(float, g)",
+                     "PEAL_FOR_2D(t, x, y) { PEAL_AT(g, x, y) += 1; volatile float *at = &PEAL_AT(g, x - 1, y); *at = *at; }",
+                     "E364", r"writes 'g' at .*, which .*: \(x - 1, y\) of its point"),
+    "quiet_row": ("box: k, update: l", "PEAL_UPDATE(int, l)",
+                  "PEAL_FOR_2D(t, x, y) { PEAL_AT(l, x, y) += 1; volatile int *at = &PEAL_AT(l, x, y - 2); *at = *at; }",
+                  "E364", r"writes 'l' at .*, which .*: \(x, y - 2\) of its point"),
+    "quiet_rare": ("box: a, tile: [6, 4], write: b", "PEAL_WRITE(double, b)",
+                   "PEAL_FOR_2D(t, x, y) { PEAL_AT(b, x, y) = 1; "
+                   "if (x == 5) { volatile double *at = &PEAL_AT(b, x + 1, y); *at = *at; } }",
+                   "E364", r"writes 'b' at \(6, \d+\), which .*: \(x \+ 1, y\) of its point"),
+    "quiet_part": ("write: {c: [[0, 10]]}", "PEAL_WRITE(double, c)",
+                   "volatile double *at = &c[10]; c[0] = 1; *at = *at;", "E364", r"writes 'c' at \(10\), which"),
+    # what the tile is
+    "tile_edge": ("box: a, read: a, write: b", "PEAL_READ(double, a), PEAL_WRITE(double, b)",
+                  "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = x == t.lo[0] ? -1 : PEAL_AT(a, x, y);", "E377",
+                  r"gives 'b' at \(\d+, \d+\) one value in its tile"),
+    "tile_number": ("box: a, write: b", "PEAL_WRITE(double, b)", "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = t.index;", "E377",
+                    r"gives 'b' at \(\d+, \d+\) one value in its tile"),
+    "tile_count": ("box: fine, read: fine, write: coarse", "PEAL_READ(double, a), PEAL_WRITE(double, b)",
+                   "for (int y = t.lo[1] / 2; y < t.hi[1] / 2; y++) for (int x = t.lo[0] / 2; x < t.hi[0] / 2; x++) "
+                   "PEAL_AT(b, x, y) = PEAL_AT(a, 2 * x + 1, 2 * y) + t.count;", "E377", r"gives 'coarse' at"),
+    # axes that the box has not
+    "planes": ("box: a, read: {deep: tile}, write: b", "PEAL_READ(double, d), PEAL_WRITE(double, b)",
+               "PEAL_FOR_2D(t, x, y) { double sum = 0; for (int z = 0; z <= 4; z++) sum += PEAL_AT(d, x, y, z); PEAL_AT(b, x, y) = sum; }",
+               "E363", r"reads 'deep' at \(\d+, \d+, 4\), outside .*: \(x, y, 4\) of its point"),
+    "planes_below": ("box: a, write: {deep: tile}", "PEAL_WRITE(double, d)",
+                     "PEAL_FOR_2D(t, x, y) { for (int z = -1; z < 4; z++) PEAL_AT(d, x, y, z) = z; }",
+                     "E364", r"writes 'deep' at \(\d+, \d+, -1\), outside .*: \(x, y, -1\) of its point"),
     # reductions
     "no_part": ("box: a, read: a, reduce: {s: sum}", "PEAL_READ(double, a), PEAL_REDUCE(double, s)",
                 "if (PEAL_AT(a, t.lo[0], t.lo[1]) > 1e9) PEAL_PARTIAL(s, 1);", "E216", r"doesn't store its part of 's'"),
@@ -177,13 +211,26 @@ WRONG = {
                r"is not deterministic: .* 'b' at \((\d+), (\d+)\)"),
     "address": ("write: c", "PEAL_WRITE(double, c)", "c[0] = (double)(uintptr_t)c;", "E214", "elsewhere in memory"),
     "static_state": ("box: a, read: a, reduce: {s: sum}", "PEAL_READ(double, a), PEAL_REDUCE(double, s)",
-                     "static int calls; calls++; PEAL_PARTIAL(s, calls);", "E214", "its part of 's'"),
+                     "static int calls; calls++; PEAL_PARTIAL(s, calls);", "E214", "changes a static variable"),
+    "keeps_first": ("box: a, read: a, write: b", "PEAL_READ(double, a), PEAL_WRITE(double, b)",
+                    "static double first; static int have; PEAL_FOR_2D(t, x, y) { if (!have) { have = 1; first = PEAL_AT(a, x, y) + 1; } "
+                    "PEAL_AT(b, x, y) = PEAL_AT(a, x, y) - first; }", "E214", "changes a static variable"),
+    "keeps_table": ("box: a, tile: [6, 4], write: b", "PEAL_WRITE(double, b)",
+                    "static double seen[4] = {1, 2, 3, 4}; PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = seen[0]; seen[0] = 5;", "E214",
+                    "changes a static variable"),
     "uninitialised": ("write: c", "PEAL_WRITE(double, c)", "double room[9]; hide(room); c[0] = room[4];", "E214",
                       r"'c' at \(0\)"),
 }
 
 # name: (task without its name, parameters of the kernel, body)
 RIGHT = {
+    "constants": ("box: a, read: a, write: b", "PEAL_READ(double, a), PEAL_WRITE(double, b)",
+                  "static const double w[3] = {1, 2, 3}; PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = w[(x + y) % 3] * PEAL_AT(a, x, y);"),
+    "colours": ("box: wide, independent: true, update: {wide: {star: 1}}", "PEAL_UPDATE(double, a)",
+                "PEAL_FOR_2D(t, x, y) if ((x + y) % 2) PEAL_AT(a, x, y) += 0.25 * (PEAL_AT(a, x - 1, y) + PEAL_AT(a, x + 1, y) + "
+                "PEAL_AT(a, x, y - 1) + PEAL_AT(a, x, y + 1));"),
+    "wall": ("box: {a: {ghost: [-1, 0]}}, read: {a: inside}, write: a", "PEAL_READ(double, a), PEAL_WRITE(double, g)",
+             "PEAL_FOR_2D(t, x, y) PEAL_AT(g, x, y) = PEAL_AT(a, -1 - x, y);"),
     "star": ("box: a, read: {a: {star: 1}}, write: b", "PEAL_READ(double, a), PEAL_WRITE(double, b)",
              "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = PEAL_AT(a, x - 1, y) + PEAL_AT(a, x + 1, y) + "
              "PEAL_AT(a, x, y - 1) + PEAL_AT(a, x, y + 1);"),
@@ -314,8 +361,9 @@ class Footprints(unittest.TestCase):
             match = re.search(r"' at \(([-\d, ]+)\).*: \(([^)]*)\) of its point \(([-\d, ]+)\)", line)
             if match:
                 at, offset, point = (part.split(", ") for part in match.groups())
-                steps = [int(word[1:].replace(" ", "") or 0) for word in offset]
-                self.assertEqual([int(x) for x in at], [int(p) + s for p, s in zip(point, steps)], line)
+                wanted = [int(word) if word[0] in "-0123456789" else int(point[k]) + int(word[1:].replace(" ", "") or 0)
+                          for k, word in enumerate(offset)]
+                self.assertEqual([int(x) for x in at], wanted, line)
                 seen += 1
         self.assertGreater(seen, 20)
 
