@@ -151,6 +151,8 @@ peal_status end_table_add_rank(end_table *r, int rank, const rank_view *v)
 
 /* ---- Bringing both ends together ---- */
 
+enum { MOST_COMPARED = 1024 /* ends of a rank, each with each, for a hint */ };
+
 /* The body that an end's statement stands in. */
 static int body_of(const end_table *r, const packed_end *e)
 {
@@ -251,6 +253,22 @@ static bool note_late(end_table *r, int sender, int send, int recv)
     return true;
 }
 
+/* Where a rank has several equal ends, and the other side fewer: an end of that side, of any rank,
+ * that has no partner. */
+static bool find_orphan(const end_table *r, int sender, const packed_end *end, int64_t ends,
+                        const packed_end *partner, int64_t partners, end_summary *out)
+{
+    for (int64_t i = 0; i < ends; i++) {
+        bool met = false;
+        for (int64_t k = 0; k < partners && !met; k++)
+            met = order_of_keys(r, &end[i], &partner[k]) == 0;
+        *out = summary_of(r, sender, &end[i]);
+        if (!met)
+            return true;
+    }
+    return false;
+}
+
 peal_status match_packed_ends(end_table *r, int sender, packed_end *send, int64_t sends,
                               packed_end *recv, int64_t recvs, bool *late_send)
 {
@@ -271,8 +289,15 @@ peal_status match_packed_ends(end_table *r, int sender, packed_end *send, int64_
         if (same_sends > 1 || same_recvs > 1) {
             if (same_sends <= 1)
                 shown = summary_of(r, sender, &recv[j]);
-            status = report_ambiguous(r->c, r->pass, r->views, &shown, same_sends > 1,
-                                      (int)(same_sends > 1 ? same_sends : same_recvs));
+            bool several = same_sends > 1;
+            end_summary orphan;
+            bool fewer = several ? same_recvs < same_sends : same_sends < same_recvs;
+            fewer = fewer && longest <= MOST_COMPARED &&
+                    (several ? find_orphan(r, sender, recv, recvs, send, sends, &orphan)
+                             : find_orphan(r, sender, send, sends, recv, recvs, &orphan));
+            status =
+                report_ambiguous(r->c, r->pass, r->views, &shown, several,
+                                 (int)(several ? same_sends : same_recvs), fewer ? &orphan : NULL);
         } else if (order)
             status = report_single(r, sender, order < 0 ? &send[i] : &recv[j], order < 0,
                                    order < 0 ? recv : send, order < 0 ? recvs : sends);

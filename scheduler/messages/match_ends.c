@@ -82,8 +82,26 @@ static const char *describe(const common_input *c, const end_summary *r, bool ou
     return text;
 }
 
+/* Several ends of one rank where the other has fewer, while somebody else's end has none: one of
+ * them may be meant for that. */
+static const char *name_orphan(const common_input *c, const pass_context *pass,
+                               const end_summary *orphan, bool outgoing)
+{
+    const peal_statement *s = c->statement[orphan->statement];
+    return peal_arena_print(
+        pass->arena,
+        outgoing
+            ? "rank %d waits for `%s` from rank %d (line %d), which nobody sends: is one of "
+              "these meant for it? Else give each its own `tag`"
+            : "rank %d sends `%s` to rank %d (line %d), which nobody receives: is one of these "
+              "meant for it? Else give each its own `tag`",
+        outgoing ? orphan->to : orphan->from, array_name(c, s->u.message.points.array),
+        outgoing ? orphan->from : orphan->to, s->source.line);
+}
+
 peal_status report_ambiguous(const common_input *c, const pass_context *pass, rank_views *views,
-                             const end_summary *r, bool outgoing, int count)
+                             const end_summary *r, bool outgoing, int count,
+                             const end_summary *orphan)
 {
     char text[200];
     peal_story story = {0};
@@ -93,7 +111,8 @@ peal_status report_ambiguous(const common_input *c, const pass_context *pass, ra
     const char *hint = names_a_rank_twice(pass, views, r, outgoing)
                            ? "it names this rank more than once: write two statements with a `tag` "
                              "each, or directions, which are told apart"
-                           : "give each its own `tag`";
+                       : orphan ? name_orphan(c, pass, orphan, outgoing)
+                                : "give each its own `tag`";
     return peal_report_story(pass->diagnostics, PEAL_E_DUPLICATE_TAG, source, hint, &story,
                              "%s: %d such statements: a match would not be unique",
                              describe(c, r, outgoing, text, sizeof(text)), count);
@@ -244,13 +263,13 @@ peal_status match_end(const common_input *c, const pass_context *pass, rank_view
     key.peer = v->rank;
     int found = find_ends(c, other, &key, &theirs);
     if (mine > 1)
-        return report_ambiguous(c, pass, views, &summary, e->outgoing, mine);
+        return report_ambiguous(c, pass, views, &summary, e->outgoing, mine, NULL);
     if (found < 0)
         return report_unmatched(c, pass, views, &summary, e->outgoing);
     *peer_end = other->sorted_end[found];
     end_summary end = summarize_end(other, *peer_end);
     if (theirs > 1)
-        return report_ambiguous(c, pass, views, &end, !e->outgoing, theirs);
+        return report_ambiguous(c, pass, views, &end, !e->outgoing, theirs, NULL);
     return e->outgoing ? check_pair(c, pass, conditions, &summary, &end)
                        : check_pair(c, pass, conditions, &end, &summary);
 }

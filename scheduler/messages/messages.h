@@ -18,8 +18,11 @@ peal_status check_pair(const common_input *c, const pass_context *pass, conditio
                        const end_summary *from, const end_summary *to);
 peal_status report_unmatched(const common_input *c, const pass_context *pass, rank_views *views,
                              const end_summary *r, bool outgoing);
+/* orphan: an end of the other kind that has no partner, for which one of these may be meant; NULL.
+ */
 peal_status report_ambiguous(const common_input *c, const pass_context *pass, rank_views *views,
-                             const end_summary *r, bool outgoing, int count);
+                             const end_summary *r, bool outgoing, int count,
+                             const end_summary *orphan);
 /* The other end of an explicit message, owned by the peer's view. */
 peal_status match_end(const common_input *c, const pass_context *pass, rank_views *views,
                       condition_table *conditions, rank_view *v, const message_end *end,
