@@ -96,7 +96,7 @@ int peal_compile_errors_sift(peal_compile_error *error, int count)
     return kept;
 }
 
-const char *peal_compile_error_hint(const char *message)
+const char *peal_compile_error_hint(const char *message, int files)
 {
     const char *semicolon = strstr(message, "';'"), *before = strstr(message, "before");
     if (strstr(message, "expected a \";\"") || (semicolon && (!before || semicolon < before)))
@@ -105,6 +105,11 @@ const char *peal_compile_error_hint(const char *message)
         return "it is looked for beside the file that names it, and among the system's headers";
     if (HAS_ANY(message, "implicit declaration", "implicitly declaring"))
         return "include the header that declares it";
+    if (files > 1 && HAS_ANY(message, "redefinition of", "has already been defined", "redeclared",
+                             "conflicting types"))
+        return "all files of `kernels` are compiled as one text, also their `static` functions: "
+               "give each a name of "
+               "its own, or have a common header with #pragma once";
     return NULL;
 }
 

@@ -20,8 +20,8 @@ int peal_compile_errors_read(const char *text, peal_arena *arena, peal_compile_e
 /* Leaves those that say something new, at least one, as the first ones of the list; returns their
  * number. */
 int peal_compile_errors_sift(peal_compile_error *error, int count);
-/* What to do about it, or NULL. */
-const char *peal_compile_error_hint(const char *message);
+/* What to do about it, or NULL. files: how many kernel files there are. */
+const char *peal_compile_error_hint(const char *message, int files);
 /* PEAL_E_KERNEL_COMPILE_ERROR of a `{` in the files that is never closed, if errors say so in their
  * ways: each compiler tells other things, about what comes behind. PEAL_STATUS_OK: there is none.
  */

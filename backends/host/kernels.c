@@ -219,7 +219,8 @@ static peal_status report_errors(const host_kernels *kernels, const host_compile
             status = report_misfit(kernels, &kernels->call[index], error);
         else
             status = peal_report(kernels->desc->diagnostics, PEAL_E_KERNEL_COMPILE_ERROR, source,
-                                 peal_compile_error_hint(error->message), "%s", error->message);
+                                 peal_compile_error_hint(error->message, kernels->files.count),
+                                 "%s", error->message);
     }
     return status;
 }

@@ -296,10 +296,12 @@ static bool report_deadlock(host_plan *plan, const serial_state *state)
         used = used < sizeof(text) ? used : sizeof(text) - 1;
         at = me->queue[channel].sender;
     }
-    return host_fail(plan, peal_report(plan->late, PEAL_E_DEADLOCK_IN_RUN, source,
-                                       "put a send before the receive that waits for it",
-                                       "no rank can go on at step %lld: %s",
-                                       (long long)state->rank[0].walk.counter[0], text));
+    return host_fail(
+        plan, peal_report(plan->late, PEAL_E_DEADLOCK_IN_RUN, source,
+                          "`check` has found no circle of waits, so something was overwritten: "
+                          "try --check-footprints",
+                          "no rank can go on at step %lld: %s",
+                          (long long)state->rank[0].walk.counter[0], text));
 }
 
 /* Runs the first ready event; *more is false when all ranks are done. */

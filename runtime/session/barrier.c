@@ -91,6 +91,11 @@ static peal_status wait_for(peal_session *session, int p)
     }
 }
 
+static bool is_kind(int kind)
+{
+    return kind >= PEAL_BARRIER_AGREE && kind <= PEAL_BARRIER_EXCHANGE;
+}
+
 static const char *kind_name(int kind)
 {
     static const char *const name[] = {"?",
@@ -99,13 +104,27 @@ static const char *kind_name(int kind)
                                        "peal_plan_finish",
                                        "peal_plan_verify",
                                        "peal_exchange_destroy"};
-    return kind >= 0 && kind < (int)(sizeof(name) / sizeof(name[0])) ? name[kind] : name[0];
+    return is_kind(kind) ? name[kind] : name[0];
+}
+
+/* What no process says. */
+static peal_status report_overwritten(const peal_session *session, int p)
+{
+    return peal_report(
+        session->diagnostics, PEAL_E_MEMORY_OVERWRITTEN, PEAL_NO_SOURCE,
+        "`peal run --check-footprints` finds the kernel that writes beyond its arrays",
+        "what process %d says to the others makes no sense: memory that they share was "
+        "overwritten",
+        p);
 }
 
 /* Equal in all processes, so that all report the same and return the same. */
 static peal_status compare(peal_session *session)
 {
     const peal_barrier_claim *first = &slot_of(session, 0)->claim[session->round & 1];
+    for (int p = 0; p < session->identity.processes; p++)
+        if (!is_kind(slot_of(session, p)->claim[session->round & 1].kind))
+            return report_overwritten(session, p);
     for (int p = 1; p < session->identity.processes; p++) {
         const peal_barrier_claim *other = &slot_of(session, p)->claim[session->round & 1];
         if (other->kind != first->kind)

@@ -116,12 +116,25 @@ static int member_other_call(test_team *team, int process)
                           10, "process 1 calls peal_plan_finish");
 }
 
+/* As if a kernel had written over the board. */
+static int member_says_nonsense(test_team *team, int process)
+{
+    peal_session *session;
+    int kind = process == 1 ? 0x40490fdb : PEAL_BARRIER_START;
+    TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
+    TEAM_CHECK(peal_session_barrier(session, kind, 5, 10) == PEAL_STATUS_SPEC);
+    TEAM_CHECK(job_reported(session, PEAL_E_MEMORY_OVERWRITTEN, "what process 1 says"));
+    peal_session_destroy(session);
+    return 0;
+}
+
 static void differing_barriers(void **state)
 {
     (void)state;
     job_run_all(3, member_other_steps);
     job_run_all(3, member_other_plan);
     job_run_all(2, member_other_call);
+    job_run_all(3, member_says_nonsense);
 }
 
 static int member_aborts(test_team *team, int process)

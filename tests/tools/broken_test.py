@@ -155,6 +155,17 @@ class Surroundings(unittest.TestCase):
                         self.assertEqual((code, err.count("error: ")), (3, 1), err)
                         self.assertRegex(err + "\n", said)
 
+    def test_helpers_of_one_name_in_two_files(self):
+        helper = "static double helper(double x) { return x + 1; }\n"
+        self.write("a.c", helper + "PEAL_KERNEL(one)(peal_tile t, PEAL_WRITE(double, u)) { PEAL_FOR_1D(t, x) PEAL_AT(u, x) = helper(x); }\n")
+        self.write("b.c", helper)
+        self.write("two.yaml", "peal: 1\nkernels: [a.c, b.c]\nfields: {u: {size: 8}}\nstep:\n  - {task: one, box: u, write: u}\n")
+        for compiler in ("gcc", "clang"):
+            if shutil.which(compiler):
+                code, _, err = peal("run", os.path.join(self.folder, "two.yaml"), env=environment(CC=compiler))
+                self.assertEqual(code, 3, err)
+                self.assertRegex(err, r"b.c:1:\d+: error: .*helper.*\[E200\]\n    all files of `kernels` are compiled as one text")
+
     def test_a_kernel_that_is_not_there(self):
         self.write("kernels.c", "PEAL_KERNEL(other)(peal_tile t, PEAL_READ(double, a), PEAL_WRITE(double, b)) {}\n")
         code, _, err = self.run_good()

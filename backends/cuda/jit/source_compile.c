@@ -111,7 +111,8 @@ static peal_status report_errors(const peal_cuda_source *source,
                                  "kernels use no library but math", "%s", error->message);
         else
             status = peal_report(source->desc.diagnostics, PEAL_E_KERNEL_COMPILE_ERROR, where,
-                                 peal_compile_error_hint(error->message), "%s", error->message);
+                                 peal_compile_error_hint(error->message, source->files.count), "%s",
+                                 error->message);
     }
     return status;
 }
