@@ -290,6 +290,11 @@ int peal_graph_set_loop_desc(peal_graph *graph, const peal_loop_desc *desc)
     return 0;
 }
 
+void peal_graph_set_alone(peal_graph *graph)
+{
+    graph->is_alone = true;
+}
+
 int peal_graph_set_steps(peal_graph *graph, int64_t steps)
 {
     if (steps < 0 || is_closed(graph, (peal_source){0}))

@@ -79,6 +79,7 @@ struct peal_graph {
     bool has_steps; /* as many as `steps`, whatever `repeat` says */
     int64_t steps;
     bool fma;
+    bool is_alone; /* nobody but its statements reads what it computes */
     raw_body section[3];
     bool begun[3];
     int open_section;         /* -1: none */

@@ -20,6 +20,9 @@
 peal_status peal_graph_resolve(peal_graph *graph, peal_diagnostics *diagnostics,
                                const peal_graph_data **out);
 
+/* Before it is resolved: nobody but the graph's statements will read what it computes. */
+void peal_graph_set_alone(peal_graph *graph);
+
 /* A plan uses the graph: it stays, though destroyed, until the last one has dropped it. */
 void peal_graph_keep(peal_graph *graph);
 void peal_graph_drop(peal_graph *graph);

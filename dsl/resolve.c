@@ -90,6 +90,7 @@ static peal_status resolve_graph(peal_graph *graph, peal_diagnostics *diagnostic
     data->file = graph->file;
     data->folder = graph->folder;
     data->fma = graph->fma;
+    data->is_alone = graph->is_alone;
     data->constant = peal_constant_contents;
     data->owner = graph;
     resolve(&parser);

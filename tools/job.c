@@ -148,6 +148,8 @@ peal_status spec_open(const peal_options *options, peal_diagnostics *diagnostics
     else
         status = peal_graph_read(out->path, options->setting, options->setting_count, diagnostics,
                                  &out->graph);
+    if (status == PEAL_STATUS_OK)
+        peal_graph_set_alone(out->graph);
     if (status == PEAL_STATUS_OK && options->steps >= 0 && options->checks_steps)
         peal_graph_set_steps(out->graph, options->steps);
     if (status == PEAL_STATUS_OK)

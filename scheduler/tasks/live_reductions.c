@@ -40,8 +40,7 @@ void statement_elements(const peal_statement *s, void (*visit)(void *user, int a
     }
 }
 
-/* Whether a statement uses the value of an array in any way. */
-static bool reads(const peal_statement *s, int array)
+bool statement_reads(const peal_statement *s, int array)
 {
     element_search search = {array, false};
     statement_elements(s, match_element, &search);
@@ -97,7 +96,7 @@ static void search_readers(reader_search *r)
 {
     for (int i = 0; i < r->c->graph->statement_count; i++) {
         const peal_statement *s = r->c->statement[i];
-        if (!s || !reads(s, r->array))
+        if (!s || !statement_reads(s, r->array))
             continue;
         bool follows =
             r->c->statement_loop[i] == r->loop && i > r->after && s->kind != PEAL_STATEMENT_REPEAT;
@@ -128,7 +127,7 @@ bool array_is_reported(const common_input *c, int array)
         if (s->kind == PEAL_STATEMENT_PRINT || s->kind == PEAL_STATEMENT_REDUCE)
             peal_expr_elements(s->when, match_element, &acts);
         else
-            acts.found = reads(s, array);
+            acts.found = statement_reads(s, array);
     }
     return !acts.found;
 }

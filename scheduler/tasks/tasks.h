@@ -59,6 +59,8 @@ const peal_expr *reduction_needed(const common_input *c, const pass_context *pas
  * not wait for it; and whether all that a reduction over ranks gives is so. */
 bool array_is_reported(const common_input *c, int array);
 bool reduction_is_reported(const common_input *c, const peal_statement *s);
+/* Whether a statement uses the value of an array in any way. */
+bool statement_reads(const peal_statement *s, int array);
 /* Calls visit for each array whose value a statement reads in an expression (args, set, until,
  * when, print). */
 void statement_elements(const peal_statement *s, void (*visit)(void *user, int array), void *user);

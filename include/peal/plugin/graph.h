@@ -359,6 +359,7 @@ typedef struct peal_graph_data {
     int kernel_count;
     peal_source kernels_source;
     bool fma;
+    bool is_alone; /* the command runs it: nobody but its statements reads what it computes */
     const char *const *require; /* modes or transports without which the run is refused */
     int require_count;
     peal_body setup;
