@@ -45,22 +45,13 @@ static bool names_counter(const peal_expr *e)
     return e && peal_expr_uses(e) & PEAL_USES_COUNTER;
 }
 
-static bool points_name_counter(const peal_points *p)
-{
-    bool names = names_counter(p->count) || names_counter(p->maximum);
-    for (int k = 0; k < PEAL_AXES; k++)
-        names |= names_counter(p->ranges.low[k]) || names_counter(p->ranges.high[k]) ||
-                 names_counter(p->amount.low[k]) || names_counter(p->amount.high[k]);
-    return names;
-}
-
 /* ---- tasks that compute the same again ---- */
 
 /* Whether all that a task starts from is the same in each round, and what it writes stays. */
 static bool computes_the_same(loop_search *l, const peal_statement *s)
 {
     const peal_task_statement *task = &s->u.task;
-    l->changes = points_name_counter(&task->box);
+    l->changes = names_counter(task->box.count); /* other boxes cannot */
     peal_expr_elements(task->box.count, look_at_element, l);
     for (int i = 0; i < task->argument_count; i++) {
         l->changes |= names_counter(task->argument[i]);

@@ -32,18 +32,27 @@ static peal_status schedule_all(const peal_graph_data *data, int ranks, peal_mod
     return status;
 }
 
-static peal_status compile_text(const char *text, int ranks, peal_mode mode, peal_diagnostics *list)
+/* alone: as the command runs it. */
+static peal_status compile_spec(const char *text, int ranks, peal_mode mode, bool alone,
+                                peal_diagnostics *list)
 {
     peal_graph *graph = NULL;
     const peal_graph_data *data = NULL;
     peal_status status =
         peal_graph_read_memory("t.yaml", text, strlen(text), NULL, 0, list, &graph);
+    if (!status && alone)
+        peal_graph_set_alone(graph);
     if (!status)
         status = peal_graph_resolve(graph, list, &data);
     if (!status)
         status = schedule_all(data, ranks, mode, list);
     peal_graph_destroy(graph);
     return status;
+}
+
+static peal_status compile_text(const char *text, int ranks, peal_mode mode, peal_diagnostics *list)
+{
+    return compile_spec(text, ranks, mode, false, list);
 }
 
 static bool is_at(const peal_diagnostic *d, const graph_case *c)
@@ -204,6 +213,68 @@ static void test_prints(void **state)
     }
 }
 
+/* Work for nothing: in specs that run by themselves, where nothing else changes what counts. */
+static void test_idle_tasks(void **state)
+{
+    static const struct {
+        const char *steps;
+        peal_code code; /* PEAL_CODE_COUNT: none */
+    } cases[] = {
+        {"- {task: t, box: u, read: u, write: v}\n", PEAL_E_SAME_AGAIN},
+        {"- {task: t, box: u, read: u, write: v}\n- {swap: [u, v]}\n", PEAL_CODE_COUNT},
+        {"- {exchange: u}\n- {task: t, box: u, read: u, write: v}\n", PEAL_E_SAME_AGAIN},
+        {"- {task: t, box: u, read: u, write: v, args: step}\n- {save: v, file: v.npy}\n",
+         PEAL_CODE_COUNT},
+        {"- {task: t, box: u, read: u, write: v, args: s}\n- {save: v, file: v.npy}\n",
+         PEAL_E_SAME_AGAIN},
+        {"- {set: s, value: s + 1}\n- {task: t, box: u, read: u, write: v, args: s}\n"
+         "- {save: v, file: v.npy}\n",
+         PEAL_CODE_COUNT},
+        {"- {task: t, box: {count: step, max: 9}, write: {v: whole}, tile: whole}\n"
+         "- {save: v, file: v.npy}\n",
+         PEAL_CODE_COUNT},
+        {"- {task: t, box: u, update: u}\n", PEAL_CODE_COUNT},
+        {"- {task: t, box: u, write: v}\n- {task: r, box: u, read: v, update: u}\n"
+         "- {task: s, box: u, update: v}\n- {save: u, file: u.npy}\n",
+         PEAL_CODE_COUNT},
+        {"- {task: t, box: u, read: u, reduce: {s: sum}}\n", PEAL_E_SAME_AGAIN},
+        {"- {task: t, box: u, update: u}\n- {task: r, box: u, read: u, write: v}\n",
+         PEAL_E_NEVER_READ},
+        {"- {task: t, box: u, update: u}\n- {task: r, box: u, read: u, write: v}\n"
+         "- {task: q, box: v, read: v, reduce: {s: sum}}\n",
+         PEAL_CODE_COUNT},
+        {"- {repeat: 4, step: [{task: t, box: u, read: u, write: v}]}\n- {swap: [u, v]}\n",
+         PEAL_E_SAME_AGAIN},
+        {"- {repeat: 1, step: [{task: t, box: u, read: u, write: v}]}\n- {swap: [u, v]}\n",
+         PEAL_CODE_COUNT},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (int alone = 0; alone < 2; alone++) {
+            bool told = alone && cases[i].code != PEAL_CODE_COUNT;
+            char text[800];
+            snprintf(text, sizeof(text),
+                     "peal: 1\nkernels: k.c\nfields: {u: {size: 8, halo: 1}, v: {like: u}}\n"
+                     "buffers: {s: {}}\nrepeat: 9\nstep:\n%s",
+                     cases[i].steps);
+            peal_diagnostics *list = peal_diagnostics_create();
+            peal_status status = compile_spec(text, 2, PEAL_MODE_SYNC, alone, list);
+            int count = 0;
+            for (int k = 0; k < peal_diagnostics_count(list); k++) {
+                peal_code code = peal_diagnostics_at(list, k)->code;
+                count += code == PEAL_E_SAME_AGAIN || code == PEAL_E_NEVER_READ;
+                seen[code] = true;
+                if (told && code != PEAL_E_UNREAD_EXCHANGE)
+                    assert_int_equal(code, cases[i].code);
+            }
+            if (status || count != told) {
+                peal_diagnostics_print(list, stderr, 0);
+                fail_msg("%d messages for\n%s", count, text);
+            }
+            peal_diagnostics_destroy(list);
+        }
+}
+
 static void test_cases(void **state)
 {
     (void)state;
@@ -354,6 +425,7 @@ int main(void)
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_halos),
         cmocka_unit_test(test_prints),
+        cmocka_unit_test(test_idle_tasks),
         cmocka_unit_test(test_steps_of_stories),
         cmocka_unit_test(test_edges_of_what_is_allowed),
         cmocka_unit_test(test_no_memory_for_messages),
