@@ -313,7 +313,8 @@ static bool look_for_findings(checked_task *t, const peal_call *call)
         find_point(t, call, &found);
         tell(t, &call->tile, &found);
     } else if (point)
-        tell(t, &call->tile, &at_point);
+        tell(t, at_point.kind >= FINDING_CRASH && at_point.has_point ? &at_point.tile : &call->tile,
+             &at_point);
     else
         return false;
     fill_shadows(t, call, true);

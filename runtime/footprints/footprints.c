@@ -95,7 +95,8 @@ static bool tiles_are_free(const peal_plan *plan, const peal_schedule_task *task
     const peal_statement *s = NULL;
     for (int i = 0; i < 3 && !s; i++)
         s = statement_in(bodies[i], task->statement);
-    bool is_free = s && s->kind == PEAL_STATEMENT_TASK && !s->u.task.tile_given;
+    bool is_free = s && s->kind == PEAL_STATEMENT_TASK && !s->u.task.tile_given &&
+                   !plan->data->fma; /* which loops contract what, compilers choose */
     for (int i = 0; i < task->access_count; i++)
         is_free &= task->access[i].per_tile == 0;
     return is_free;

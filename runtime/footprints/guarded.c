@@ -109,9 +109,9 @@ void guarded_place(guarded *g, const unsigned char *real, int64_t bytes)
 
 void guarded_place_edge(guarded *g, int64_t bytes, int64_t edge)
 {
-    mprotect(g->room, (size_t)(g->room_end - g->room), PROT_READ | PROT_WRITE);
     g->read_only = false;
-    guarded_close(g);
+    guarded_close(g); /* closes what lies below the old `open`, too */
+    mprotect(g->room, (size_t)(g->room_end - g->room), PROT_READ | PROT_WRITE);
     g->filled = false;
     g->bytes = bytes;
     g->base = page_of(g->room_end - bytes + edge) - edge;

@@ -131,6 +131,9 @@ void row_outside(void *visit, int64_t offset, int64_t bytes);
 /* Elements of `to` and `from` that differ; row_compare: but for those that the kernel has left out,
  * of which `real` is what they were in `from`. */
 void row_equal(void *visit, int64_t offset, int64_t bytes);
+/* The same, but NaNs are alike: which of two operands' a sum gets depends on how code is compiled.
+ */
+void row_same_value(void *visit, int64_t offset, int64_t bytes);
 void row_compare(void *visit, int64_t offset, int64_t bytes);
 /* Elements of `to` that aren't as fill_outside left them. */
 void row_broken(void *visit, int64_t offset, int64_t bytes);
@@ -158,6 +161,7 @@ typedef struct finding {
     bool write;      /* FAULT */
     bool has_tile, has_point;
     int64_t point[PEAL_AXES];       /* of the tile: which touches it */
+    peal_tile tile;                 /* has_point: that alone, as it was run */
     char text[PEAL_CRASH_TEXT / 2]; /* CRASH */
 } finding;
 

@@ -56,12 +56,33 @@ static bool find_other_value(const checked_task *t, const peal_call *one, findin
         row_visit v = visit_of(t, i, FILL_REAL);
         v.from = kept;
         if (is_output(t, i) && view_real(t, i, one) && is_of_points(t, t->view[i].access))
-            view_rows(t, i, &one->tile, row_equal, &v);
+            view_rows(t, i, &one->tile, row_same_value, &v);
         if (v.found >= 0)
             return note(out, FINDING_TILE, t, i, v.found);
         kept += is_output(t, i) ? t->view[i].array->layout.bytes : 0;
     }
     return false;
+}
+
+/* The whole tile once more, as one of another number: whatever it touches has to be the same. */
+static bool find_number(const checked_task *t, const peal_call *call, finding *out)
+{
+    const unsigned char *kept = t->owner->whole;
+    peal_call other = *call;
+    other.tile.index += 1;
+    other.tile.count += 2;
+    put_inputs(t, &other, FILL_REAL);
+    bool good = run_tile(t, &other, FILL_REAL), found = false;
+    for (int i = 0; i < t->task->access_count && good && !found; i++) {
+        row_visit v = visit_of(t, i, FILL_REAL);
+        v.from = kept;
+        if (is_output(t, i) && view_real(t, i, call))
+            view_rows(t, i, &call->tile, row_same_value, &v);
+        found = v.found >= 0 && note(out, FINDING_TILE, t, i, v.found);
+        kept += is_output(t, i) ? t->view[i].array->layout.bytes : 0;
+    }
+    settle(t, call, FILL_REAL);
+    return found;
 }
 
 /* The outputs of the whole tile, to compare those of its points with. False: it has none. */
@@ -84,17 +105,19 @@ bool check_points(checked_task *t, const peal_call *call, finding *out)
     bool single = true;
     for (int k = 0; k < PEAL_AXES; k++)
         single = single && call->tile.hi[k] - call->tile.lo[k] <= point_extent(t, k);
-    if (!t->tiles_are_free || single)
+    if (!t->tiles_are_free)
         return false;
     bool whole = keep_whole(t, call, out);
-    if (out->kind)
+    if (out->kind || (whole && find_number(t, call, out)))
         return true;
+    if (single)
+        return false;
     for (int probe = 0; probe < PROBES && bytes < PROBE_BYTES; probe++) {
         bool again = false;
         for (int k = 0, rest = probe; k < PEAL_AXES; k++, rest /= 3) {
-            take_point(t, call, k, rest % 3, &one.tile);
-            again = again ||
-                    (rest % 3 > 0 && call->tile.hi[k] - call->tile.lo[k] <= point_extent(t, k));
+            bool one_point = call->tile.hi[k] - call->tile.lo[k] <= point_extent(t, k);
+            take_point(t, call, k, one_point ? 0 : (rest + 1) % 3, &one.tile);
+            again = again || (rest % 3 > 0 && one_point);
         }
         if (again) /* an axis of one point */
             continue;
@@ -108,6 +131,7 @@ bool check_points(checked_task *t, const peal_call *call, finding *out)
             for (int k = 0; k < PEAL_AXES; k++)
                 out->point[k] = one.tile.lo[k];
             out->has_point = true;
+            out->tile = one.tile;
             return true;
         }
     }

@@ -2,6 +2,7 @@
  * where a page begins right behind a row of the footprint, or with that row, and pages that have
  * nothing of the footprint cannot be stored to. */
 #define _GNU_SOURCE
+#include "base/checked.h"
 #include "runtime/footprints/internal.h"
 
 #include <string.h>
@@ -55,9 +56,8 @@ static bool store_faults(const checked_task *t, const peal_call *call, int view,
     owner->edge = *shadow;
     *shadow = kept;
     settle(t, call, FILL_REAL);
-    return owner->faulted && owner->fault_view == view && owner->fault_writes && offset >= 0 &&
-           offset < kept.bytes &&
-           !view_declares(t, view, &call->tile, offset / view_element(t, view)) &&
+    return owner->faulted && owner->fault_view == view && owner->fault_writes &&
+           !view_declares(t, view, &call->tile, peal_floor_divide(offset, view_element(t, view))) &&
            note(out, FINDING_QUIET, t, view, offset);
 }
 

@@ -54,6 +54,34 @@ void row_equal(void *user, int64_t offset, int64_t bytes)
             v->found = at;
 }
 
+static bool are_nans(const unsigned char *a, const unsigned char *b, peal_type type)
+{
+    double x[2] = {0};
+    float y[2] = {0};
+    if (type == PEAL_F64) {
+        memcpy(&x[0], a, sizeof(double));
+        memcpy(&x[1], b, sizeof(double));
+    } else if (type == PEAL_F32) {
+        memcpy(&y[0], a, sizeof(float));
+        memcpy(&y[1], b, sizeof(float));
+        x[0] = (double)y[0];
+        x[1] = (double)y[1];
+    }
+    return x[0] != x[0] && x[1] != x[1];
+}
+
+void row_same_value(void *user, int64_t offset, int64_t bytes)
+{
+    row_visit *v = user;
+    int64_t element = (int64_t)peal_type_bytes(v->type);
+    if (v->found >= 0 || !memcmp(v->to + offset, v->from + offset, (size_t)bytes))
+        return;
+    for (int64_t at = offset; at < offset + bytes && v->found < 0; at += element)
+        if (memcmp(v->to + at, v->from + at, (size_t)element) != 0 &&
+            !are_nans(v->to + at, v->from + at, v->type))
+            v->found = at;
+}
+
 void row_broken(void *user, int64_t offset, int64_t bytes)
 {
     row_visit *v = user;

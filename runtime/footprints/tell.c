@@ -47,14 +47,20 @@ static bool image_of(const checked_view *view, const int64_t *tile_point, int64_
     return any;
 }
 
-/* Elements that lie so far apart may be apart by several offsets: the one nearest to 0 is meant. */
-static void split_offset(const peal_layout *layout, int64_t rest, int64_t offset[PEAL_AXES])
+/* Elements that lie so far apart may be apart by several offsets: the one nearest to 0 is meant;
+ * along axes that are counted from their beginning, the first that is not behind. */
+static void split_offset(const peal_layout *layout, int64_t rest, const bool whole[PEAL_AXES],
+                         int64_t offset[PEAL_AXES])
 {
+    int64_t aside = 0; /* along the axes before those: half of what the first of them steps over */
     for (int k = 0; k < PEAL_AXES; k++)
         offset[k] = 0;
+    for (int k = axes_of(layout) - 1; k > 0; k--)
+        aside = whole[k] ? layout->stride[k] / 2 : aside;
     for (int k = axes_of(layout) - 1; k > 0; k--) {
         int64_t stride = layout->stride[k] > 0 ? layout->stride[k] : 1;
-        offset[k] = peal_floor_divide(2 * rest + stride, 2 * stride);
+        offset[k] = whole[k] ? peal_floor_divide(rest + aside, stride)
+                             : peal_floor_divide(2 * rest + stride, 2 * stride);
         rest -= offset[k] * stride;
     }
     offset[0] = rest;
@@ -71,7 +77,7 @@ static location location_of(const checked_task *t, const finding *found)
         int64_t at = 0;
         for (int k = 0; k < PEAL_AXES; k++)
             at += (image[k] - layout->stored.lo[k]) * layout->stride[k];
-        split_offset(layout, found->element - at, p.offset);
+        split_offset(layout, found->element - at, p.whole, p.offset);
         p.known = true;
         p.relative = same;
         for (int k = 0; k < PEAL_AXES; k++) {
@@ -219,9 +225,9 @@ static void tell_tile(const checked_task *t, const finding *found, const char *s
         t->owner->plan->session->diagnostics, PEAL_E_KERNEL_DEPENDS_ON_TILE, t->task->source,
         "kernels go through their tile, and take nothing else from it: the domain's ends are "
         "fields' sizes (args: u.nx), not the tile's; or give the task a `tile`",
-        "task '%s' gives '%s'%s one value in its tile, and another where the point is a "
-        "tile of its own %s",
-        t->task->name, t->view[found->view].name, where, site);
+        "task '%s' gives '%s'%s one value in its tile, and another where %s %s", t->task->name,
+        t->view[found->view].name, where,
+        found->has_point ? "the point is a tile of its own" : "the tile has another number", site);
 }
 
 void tell(const checked_task *t, const peal_tile *tile, const finding *found)

@@ -191,6 +191,15 @@ WRONG = {
     "tile_count": ("box: fine, read: fine, write: coarse", "PEAL_READ(double, a), PEAL_WRITE(double, b)",
                    "for (int y = t.lo[1] / 2; y < t.hi[1] / 2; y++) for (int x = t.lo[0] / 2; x < t.hi[0] / 2; x++) "
                    "PEAL_AT(b, x, y) = PEAL_AT(a, 2 * x + 1, 2 * y) + t.count;", "E377", r"gives 'coarse' at"),
+    "number_shared": ("box: wide, independent: true, update: {wide: {star: 1}}", "PEAL_UPDATE(double, a)",
+                      "PEAL_FOR_2D(t, x, y) PEAL_AT(a, x, y) = t.index;", "E377", "one value .* where the tile has another number"),
+    "last_quiet": ("write: c", "PEAL_WRITE(double, c)", "c[0] = 1; volatile double *at = &c[100]; *at = *at;", "E364",
+                   r"writes 'c' at \(100\), outside"),
+    "first_quiet": ("update: e", "PEAL_UPDATE(unsigned char, e)", "e[0] += 1; volatile unsigned char *at = e - 1; *at = *at;", "E364",
+                    r"writes 'e' at \(-1\), outside"),
+    "crash_alone": ("box: a, write: b", "PEAL_WRITE(double, b)",
+                    "volatile int z = t.hi[0] - t.lo[0] - 1, w = 10 / z; PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = w > 99;", "E215",
+                    r"divided by zero \(rank \d, tile \[(\d+), \d+\) x \[\d+, \d+\), step 0\)"),
     # axes that the box has not
     "planes": ("box: a, read: {deep: tile}, write: b", "PEAL_READ(double, d), PEAL_WRITE(double, b)",
                "PEAL_FOR_2D(t, x, y) { double sum = 0; for (int z = 0; z <= 4; z++) sum += PEAL_AT(d, x, y, z); PEAL_AT(b, x, y) = sum; }",
@@ -224,6 +233,12 @@ WRONG = {
 
 # name: (task without its name, parameters of the kernel, body)
 RIGHT = {
+    "nan_signs": ("box: f, write: f", "PEAL_WRITE(float, f)",
+                  "PEAL_FOR_2D(t, x, y) PEAL_AT(f, x, y) = (x + y) % 3 == 0 ? __builtin_nanf(\"\") : (x + y) % 3 == 1 ? -__builtin_nanf(\"1\") : y;"),
+    "nan_sums": ("box: f, read: {f: {star: 1, stale: ok}}, write: g", "PEAL_READ(float, f), PEAL_WRITE(float, g)",
+                 "PEAL_FOR_2D(t, x, y) PEAL_AT(g, x, y) = 0.25f * (PEAL_AT(f, x - 1, y) + PEAL_AT(f, x + 1, y) + "
+                 "PEAL_AT(f, x, y - 1) + PEAL_AT(f, x, y + 1));"),
+    "larger": ("box: large, update: large", "PEAL_UPDATE(double, b)", "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) += 1;"),
     "constants": ("box: a, read: a, write: b", "PEAL_READ(double, a), PEAL_WRITE(double, b)",
                   "static const double w[3] = {1, 2, 3}; PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = w[(x + y) % 3] * PEAL_AT(a, x, y);"),
     "colours": ("box: wide, independent: true, update: {wide: {star: 1}}", "PEAL_UPDATE(double, a)",
