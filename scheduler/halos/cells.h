@@ -5,7 +5,7 @@
 #include "scheduler/geometry/geometry.h"
 #include "scheduler/halos/halos.h"
 
-typedef enum cell_use { CELLS_READ, CELLS_CHANGED, CELLS_RENEWED } cell_use;
+typedef enum cell_use { CELLS_READ, CELLS_CHANGED, CELLS_RENEWED, CELLS_TOUCHED } cell_use;
 
 typedef struct cell_builder {
     halo_map *m;

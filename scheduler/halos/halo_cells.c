@@ -124,6 +124,7 @@ void use_box(cell_builder *b, int name, cell_use use, const peal_box *box)
     halo_effect *e = b->effect;
     cell_word **cells = use == CELLS_READ      ? &e->read
                         : use == CELLS_CHANGED ? &e->change
+                        : use == CELLS_TOUCHED ? &e->touch
                                                : &e->renew;
     cell_word *all = PEAL_ARENA_ARRAY(b->m->arena, cell_word, g->words), any = 0;
     add_cells(g, &within, use == CELLS_RENEWED, all);
@@ -224,6 +225,7 @@ static void use_own_access(cell_builder *b, int name, const peal_schedule_task *
             if (a->mode == PEAL_READ_ACCESS)
                 continue;
             use_box(b, name, CELLS_CHANGED, &box);
+            use_box(b, name, CELLS_TOUCHED, &box);
             if (t->count ||
                 (a->mode == PEAL_UPDATE_ACCESS && is_any_fixed(&a->reach[k], stored->axis_count)))
                 continue; /* nobody knows which of the points it writes */

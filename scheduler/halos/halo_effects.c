@@ -46,13 +46,17 @@ static void return_cells(halo_walk *w, halo_state *state, const halo_effect *e)
     }
 }
 
-/* What is under way is old when its owner changes it. */
+/* What is under way is old when its owner changes it; what goes back to the owner, when the rank
+ * itself does. */
 static void change_messages(halo_walk *w, halo_state *state, const halo_effect *e)
 {
     int array = w->m->name[e->name].array;
     for (int i = 0; i < w->m->name_count; i++)
-        if (w->m->name[i].recv >= 0 && w->m->name[i].array == array)
-            add_to_cells(w, state, i, e->change);
+        if (w->m->name[i].recv >= 0 && w->m->name[i].array == array) {
+            const cell_word *cells = w->m->name[i].is_back ? e->touch : e->change;
+            if (cells)
+                add_to_cells(w, state, i, cells);
+        }
 }
 
 void may_change_cells(halo_walk *w, halo_state *state, const halo_effect *e)

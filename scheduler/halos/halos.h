@@ -40,6 +40,7 @@ typedef struct halo_effect {
     bool stale_is_meant;
     bool told;
     cell_word *read, *change, *renew;
+    cell_word *touch; /* of the changes those of the rank itself, in its own halo */
     int back; /* name: where my halo is still what went back, the change makes it current; -1 */
     int from; /* renewed as what has come by this name; -1: as its owner's points are now */
     const peal_expr *when; /* of a statement that happens in other iterations on other ranks: what

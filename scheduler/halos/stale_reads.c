@@ -138,7 +138,8 @@ static bool fills_ghosts(const halo_stale_read *r, const stale_region *region,
         outside &= !peal_box_meets(&t->tiling[i].box, &v->layout[array].part);
     *mode = PEAL_READ_ACCESS;
     for (int i = 0; i < s->u.task.access_count; i++)
-        if (s->u.task.access[i].array == array && s->u.task.access[i].mode != PEAL_READ_ACCESS)
+        if (s->u.task.access[i].array == array && s->u.task.access[i].mode != PEAL_READ_ACCESS &&
+            s->u.task.access[i].footprint != PEAL_FOOTPRINT_INSIDE)
             *mode = s->u.task.access[i].mode;
     return outside && *mode != PEAL_READ_ACCESS;
 }

@@ -42,6 +42,14 @@ PEAL_KERNEL(blur)(peal_tile t, PEAL_READ(double, u), PEAL_WRITE(double, v))
     }
 }
 
+PEAL_KERNEL(lean)(peal_tile t, PEAL_READ(double, u), PEAL_WRITE(double, v))
+{
+    PEAL_FOR_1D(t, x)
+    {
+        PEAL_AT(v, x) = 0.6 * PEAL_AT(u, x) + 0.3 * PEAL_AT(u, x + 1);
+    }
+}
+
 PEAL_KERNEL(halve)(peal_tile t, PEAL_UPDATE(double, u))
 {
     PEAL_FOR_1D(t, x)
