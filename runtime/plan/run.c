@@ -183,6 +183,12 @@ peal_status peal_plan_finish(peal_plan *plan)
         return PEAL_STATUS_USAGE;
     if (plan->state != PEAL_PLAN_READY)
         return misuse(plan, "peal_plan_finish");
+    if (!plan->setup_done && peal_plan_ends_setup(plan)) { /* never started: setup by itself */
+        peal_status begun = peal_plan_start(plan, 0, NULL);
+        begun = begun ? begun : peal_plan_wait(plan);
+        if (begun)
+            return begun;
+    }
     int from = mark(plan);
     bool stopped = plan->stopped;
     peal_status status = check_end(plan);

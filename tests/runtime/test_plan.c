@@ -383,6 +383,60 @@ static void a_file_outlives_the_first_to_leave(void **state)
     unlink(saved_file);
 }
 
+static char loaded_file[] = "/tmp/peal-loaded-XXXXXX.npy";
+
+static void come_late(const peal_call *call)
+{
+    usleep(200000);
+    *(double *)call->view[0].base = -1;
+}
+
+/* b is 0 in the file that this writes, then what setup loads; the file is to be 77. */
+static void load_then_save(peal_session *session, const char *mode, bool loads)
+{
+    const peal_plan_options options = {.size_bytes = sizeof(options), .ranks = 2, .mode = mode};
+    peal_graph *g = NULL;
+    peal_plan *plan = NULL;
+    JOB_OK(session, peal_graph_create("again", &g));
+    peal_graph_add_field(g, .name = "u", .size = "[8]", .halo = "1");
+    peal_graph_add_buffer(g, .name = "b", .keep = true);
+    peal_graph_add_buffer(g, .name = "c", .keep = true);
+    peal_graph_begin(g, PEAL_SETUP);
+    peal_graph_add_task(g, .name = "late", .function = come_late, .write = {{.name = "b"}},
+                        .when = "rank == 1");
+    if (loads)
+        peal_graph_add_load(g, .load = "b", .file = loaded_file);
+    peal_graph_end(g);
+    peal_graph_begin(g, PEAL_FINISH);
+    peal_graph_add_set(g, .set = "c", .value = loads ? "77" : "7");
+    peal_graph_add_save(g, .save = "c", .file = loaded_file, .when = "rank == 0");
+    peal_graph_end(g);
+    JOB_OK(session, peal_graph_compile(g, session, &options, &plan));
+    JOB_OK(session, peal_plan_finish(plan));
+    for (int rank = 0; rank < 2 && loads; rank++) {
+        peal_plan_array a;
+        JOB_OK(session, peal_plan_view(plan, rank, "b", &a));
+        assert_true(*(double *)a.view.base == 7);
+    }
+    peal_plan_destroy(plan);
+    peal_graph_destroy(g);
+}
+
+/* What setup loads is loaded before finish saves, also where no step was started. */
+static void finish_alone_saves_after_loads(void **state)
+{
+    (void)state;
+    int file = mkstemps(loaded_file, 4);
+    assert_true(file >= 0 && close(file) == 0);
+    for (int m = 0; m < MODES; m++) {
+        peal_session *session = job_open_alone();
+        load_then_save(session, modes[m], false);
+        load_then_save(session, modes[m], true);
+        peal_session_destroy(session);
+    }
+    unlink(loaded_file);
+}
+
 /* A finish whose messages happen behind as many steps as `repeat` says, or as the graph was given.
  */
 static void finish_after_fewer_steps(void **state)
@@ -439,6 +493,7 @@ int main(void)
         cmocka_unit_test(watched_values),
         cmocka_unit_test(steps_without_an_end),
         cmocka_unit_test(finish_after_fewer_steps),
+        cmocka_unit_test(finish_alone_saves_after_loads),
         cmocka_unit_test(a_file_outlives_the_first_to_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
