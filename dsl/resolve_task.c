@@ -30,7 +30,10 @@ static bool note_name(task_parse *t, int array, array_use use, const char *name,
                 return true;
             }
             peal_parser_report(t->parser, PEAL_E_DUPLICATE_ARRAY, name, source,
-                               "list what is both read and written under `update`",
+                               use == ARRAY_READ      ? "let one footprint hold all that is read"
+                               : use == ARRAY_REDUCED ? "reduce into a buffer of its own"
+                                                      : "list what is both read and written under "
+                                                        "`update`",
                                "`%s` stands twice in task `%s`", name,
                                t->desc->name ? t->desc->name : "");
             return false;

@@ -200,7 +200,8 @@ static peal_status ghost_points(const common_input *c, const pass_context *pass,
         return peal_report(pass->diagnostics, PEAL_E_UNSUITABLE_BOX, p->direction.source,
                            "a ghost box lies beyond an end of the domain at which the field has a "
                            "halo: {u: {ghost: [-1, 0]}}",
-                           "`%s` has no ghost points there: %s", array_name(c, p->array), lack);
+                           "`%s` has no ghost points there (rank %d): %s", array_name(c, p->array),
+                           v->rank, lack);
     peal_box box = v->layout[p->array].own;
     for (int k = 0; k < PEAL_RANK_AXES; k++) {
         if (!direction[k])

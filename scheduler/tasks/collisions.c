@@ -126,6 +126,18 @@ static peal_status report_overlap(const common_input *c, const pass_context *pas
         array_name(c, writer->array));
 }
 
+/* What all tiles of a piece of the box touch by one reach of an access. */
+static peal_box piece_range(const peal_task_access *access, int reach, const peal_box *piece,
+                            int64_t tiles, const peal_box *stored)
+{
+    int64_t end;
+    peal_box range = reach_range(&access->reach[reach], piece, stored);
+    if (access->per_tile > 0 && !peal_multiply_overflows(access->per_tile, tiles, &end) &&
+        end < range.hi[0])
+        range.hi[0] = end;
+    return range;
+}
+
 /* Whatever the tiles are: what all of a piece of the box reads, against what all of one writes. */
 peal_status check_overlaps(const common_input *c, const pass_context *pass, const rank_view *v,
                            const peal_task_statement *task, const peal_schedule_task *t)
@@ -138,12 +150,13 @@ peal_status check_overlaps(const common_input *c, const pass_context *pass, cons
             continue;
         const peal_box *stored = &v->layout[reader->array].stored;
         const peal_task_access *reads = &t->access[r], *writes = &t->access[w];
+        int64_t tiles = tiles_asked(c, pass, v, task, t);
         for (int i = 0; i < t->tiling_count * t->tiling_count; i++)
             for (int j = 0; j < reads->reach_count * writes->reach_count; j++) {
-                peal_box read = reach_range(&reads->reach[j / writes->reach_count],
-                                            &t->tiling[i / t->tiling_count].box, stored);
-                peal_box written = reach_range(&writes->reach[j % writes->reach_count],
-                                               &t->tiling[i % t->tiling_count].box, stored);
+                peal_box read = piece_range(reads, j / writes->reach_count,
+                                            &t->tiling[i / t->tiling_count].box, tiles, stored);
+                peal_box written = piece_range(writes, j % writes->reach_count,
+                                               &t->tiling[i % t->tiling_count].box, tiles, stored);
                 if (peal_box_meets(&read, &written))
                     return report_overlap(c, pass, v, t, reader, &read, writer, &written);
             }

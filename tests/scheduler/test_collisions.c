@@ -49,6 +49,9 @@ static const collision_case cases[] = {
     {"{task: t, box: {u: {ghost: [-1, 0]}}, write: {u: inside}}", 0},
     {"{task: t, box: [[0, 8]], read: {b: [[8, 40]]}, write: {b: tile}}", 0},
     {"{task: t, box: [[0, 8]], read: {b: [[7, 40]]}, write: {b: tile}}", PEAL_E_TILES_COLLIDE},
+    {"{task: t, box: [[0, 4]], tile: 1, read: {p: [[4, 400]]}, write: {p: {per_tile: 1}}}", 0},
+    {"{task: t, box: [[0, 4]], tile: 1, read: {p: [[3, 400]]}, write: {p: {per_tile: 1}}}",
+     PEAL_E_TILES_COLLIDE},
     {"{task: t, box: {u: {part: boundary}}, read: {u: {star: 1}}, write: v}", 0},
 };
 
