@@ -218,7 +218,7 @@ class OneErrorOnce(unittest.TestCase):
         self.write("c.c", "#include <signal.h>\n#include <unistd.h>\nPEAL_KERNEL(move)(peal_tile t, PEAL_WRITE(double, p), long r)"
                           "\n{\n    PEAL_FOR_1D(t, x) PEAL_AT(p, x) = 1;\n    if (r == 2) kill(getpid(), SIGKILL);\n}\n")
         spec = ("peal: 1\nkernels: c.c\nbuffers: {p: {count: 8, keep: true}, s: {}}\nrepeat: 3\nstep:\n"
-                "  - {task: move, box: [[0, 8]], tile: whole, write: {p: whole}, args: rank}\n  - {allreduce: {s: sum}}\n")
+                "  - {task: move, box: [[0, 8]], tile: whole, write: {p: whole}, args: rank + 0 * step}\n  - {allreduce: {s: sum}}\n")
         path = self.write("c.yaml", spec)
         for mode in ("sync", "stream", "fused"):
             self.expect(path, ("-n", "4", "--mode", mode), 5, r"process 2 \(pid \d+\) was killed by signal 9")

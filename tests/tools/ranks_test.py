@@ -1,6 +1,7 @@
 # --verify-ranks: faults that every mode has, since they depend on how the grid is cut, are found by serial on another
 # number of ranks; rounding of sums, and what each rank has its own of, are not taken for faults.
 import os
+import re
 import shutil
 import tempfile
 import unittest
@@ -52,6 +53,11 @@ SUM = """  - {task: mass, box: u, read: v, reduce: {m: sum}}
 """
 SWAP = "  - {swap: [u, v]}\n"
 NINE, FIVE = [f"  - {{task: {name}, box: u, read: {{u: {{star: 1}}}}, write: v}}\n" for name in ("nine", "five")]
+
+
+def said_besides(err):
+    """Without the warnings of tasks that compute the same again, as short specs do."""
+    return re.sub(r"^.*\[E161\]\n.*\n", "", err, flags=re.M)
 
 
 class OtherRanks(unittest.TestCase):
@@ -131,7 +137,7 @@ class OtherRanks(unittest.TestCase):
         single = ("  - {task: fill32, box: w, write: w}\n  - {task: mass32, box: w, read: w, reduce: {s: sum}}\n"
                   "  - {allreduce: {s: sum}}\n  - {print: {s: s}}\n")
         code, out, err = self.run_on(3, 1, FIVE + single, "--mode", "sync")
-        self.assertEqual((code, err), (0, ""), out)
+        self.assertEqual((code, said_besides(err)), (0, ""), out)
 
     def test_rows_alone(self):
         """Of a column that is exact, of one that is rounded, of another number of rows."""
@@ -148,18 +154,18 @@ class OtherRanks(unittest.TestCase):
     def test_what_each_rank_has_its_own_of(self):
         own = "  - {task: number, write: b, args: rank}\n"
         code, out, err = self.run_on(3, 2, FIVE + own, "--mode", "sync", keep="keep: true")
-        self.assertEqual((code, err), (0, ""), out)
+        self.assertEqual((code, said_besides(err)), (0, ""), out)
         self.assertIn("bit for bit (not compared, each rank's own: b).", out)
         ranks = "  - repeat: ranks\n    step: [{set: b, value: b + 1}]\n"
         code, out, err = self.run_on(3, 2, FIVE + ranks, "--mode", "sync", keep="keep: true")
-        self.assertEqual((code, err), (0, ""), out)
+        self.assertEqual((code, said_besides(err)), (0, ""), out)
         self.assertIn("each rank's own: b)", out)
         counted = "  - {set: b, value: 1}\n  - {allreduce: {b: sum}}\n"  # the number of ranks
         code, out, err = self.run_on(3, 2, FIVE + counted, "--mode", "sync", keep="keep: true")
-        self.assertEqual((code, err), (0, ""), out)
+        self.assertEqual((code, said_besides(err)), (0, ""), out)
         alike = "  - {set: b, value: step + 1}\n"
         code, out, err = self.run_on(3, 2, FIVE + alike, "--mode", "sync", keep="keep: true")
-        self.assertEqual((code, err), (0, ""), out)
+        self.assertEqual((code, said_besides(err)), (0, ""), out)
         self.assertNotIn("not compared", out)
 
     def test_files(self):
