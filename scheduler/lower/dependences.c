@@ -7,6 +7,7 @@
  * A before B (lag 0) is compared along the short path; older instances all lie behind a swap if
  * there is one, so one more dependence of lag 1 covers them: each tile of A finishes its instances
  * in order. */
+#include "scheduler/geometry/geometry.h"
 #include "scheduler/lower/lowering.h"
 
 #include <stdlib.h>
@@ -14,6 +15,11 @@
 
 /* The regions that an op stands in. */
 enum { IN_SECTION = -1, IN_STEP = -2 };
+
+int many_touches = 256;
+
+/* Pieces in which it is followed for whom nobody stands. */
+enum { OPEN_BOXES = 64 };
 
 typedef struct op_region {
     int loop;   /* index of the innermost LOOP op around it; IN_STEP: the outermost loop; IN_SECTION
@@ -278,17 +284,94 @@ static void note_touches(dependence_pass *p)
     p->by_array_count = kept;
 }
 
-/* Adds the ops that touch what a touch of B does. */
+static void add_candidate(dependence_pass *p, int b, int a)
+{
+    if (p->seen[a] != b + 1)
+        p->candidate[p->candidate_count++] = a;
+    p->seen[a] = b + 1;
+}
+
+static bool is_unconditional(const dependence_pass *p, int op)
+{
+    return p->region[op].loop < 0 && !p->region[op].in_if;
+}
+
+/* What of a touch no later write stands for yet. */
+typedef struct open_part {
+    peal_box box[OPEN_BOXES];
+    int count;
+} open_part;
+
+/* Too many pieces: they stay as they are. */
+static void close_box(open_part *open, const peal_box *box)
+{
+    open_part left = {.count = 0};
+    for (int i = 0; i < open->count; i++) {
+        box_list rest = {.count = 0};
+        subtract_box(&open->box[i], box, &rest);
+        if (left.count + rest.count > OPEN_BOXES)
+            return;
+        for (int k = 0; k < rest.count; k++)
+            left.box[left.count++] = rest.box[k];
+    }
+    *open = left;
+}
+
+static bool is_open(const open_part *open, const peal_box *box)
+{
+    for (int i = 0; i < open->count; i++)
+        if (peal_box_meets(&open->box[i], box))
+            return true;
+    return false;
+}
+
+/* The ops [first, end) of one section that touch what is open, from the last one backwards. One
+ * that always writes a part of it has waited for whoever had touched that before: it stands for
+ * them, element by element. */
+static void add_backwards(dependence_pass *p, int b, const touch *t, int first, int end,
+                          open_part *open)
+{
+    int at = find_touch(p->by_array, p->by_array_count, t->array, end) - 1;
+    for (;
+         at >= 0 && open->count && p->by_array[at].array == t->array && p->by_array[at].op >= first;
+         at--) {
+        int a = p->by_array[at].op;
+        const lowered_op *op = &p->op[a];
+        bool stands = is_unconditional(p, a) && !op->waits_for_nothing, met = false;
+        for (int i = 0; i < op->touch_count; i++)
+            met |= op->touch[i].array == t->array && (op->touch[i].write || t->write) &&
+                   is_open(open, &op->touch[i].box);
+        if (!met)
+            continue;
+        add_candidate(p, b, a);
+        for (int i = 0; i < op->touch_count && stands; i++)
+            if (op->touch[i].array == t->array && op->touch[i].write && !op->touch[i].per_tile)
+                close_box(open, &op->touch[i].box);
+    }
+}
+
+/* Adds the ops that touch what a touch of B does; where these are many, without those for which
+ * another one stands. */
 static void add_candidates(dependence_pass *p, int b, const touch *t)
 {
     int array = array_or_group(p->c, t->array);
-    for (int i = find_touch(p->by_array, p->by_array_count, array, 0);
-         i < p->by_array_count && p->by_array[i].array == array; i++) {
-        int a = p->by_array[i].op;
-        if (p->seen[a] != b + 1)
-            p->candidate[p->candidate_count++] = a;
-        p->seen[a] = b + 1;
+    int first = find_touch(p->by_array, p->by_array_count, array, 0), end = first;
+    while (end < p->by_array_count && p->by_array[end].array == array)
+        end++;
+    if (end - first > many_touches && group_of(p->c, array) < 0 && is_unconditional(p, b)) {
+        bool in_step = b >= p->step_first && b < p->step_end;
+        int section = in_step ? p->step_first : b < p->step_first ? 0 : p->step_end;
+        open_part open = {.box = {t->box}, .count = 1};
+        add_backwards(p, b, t, section, b, &open);
+        if (!open.count)
+            return;
+        open_part before = open;
+        if (in_step) /* in the step before, if there is one */
+            add_backwards(p, b, t, b, p->step_end, &before);
+        end = find_touch(p->by_array, p->by_array_count, array, section);
     }
+    for (int i = first; i < end; i++)
+        add_candidate(p, b, p->by_array[i].op);
 }
 
 static int ascending(const void *a, const void *b)
@@ -302,11 +385,9 @@ static void find_candidates(dependence_pass *p, int b)
     const lowered_op *ob = &p->op[b];
     p->candidate_count = 0;
     for (int i = 0; i < ob->touch_count; i++)
-        if (!i || ob->touch[i].array != ob->touch[i - 1].array)
-            add_candidates(p, b, &ob->touch[i]);
+        add_candidates(p, b, &ob->touch[i]);
     for (int i = 0; i < ob->extra_count; i++)
-        if (!i || ob->extra[i].array != ob->extra[i - 1].array)
-            add_candidates(p, b, &ob->extra[i]);
+        add_candidates(p, b, &ob->extra[i]);
     if (p->candidate_count < p->count / 16) {
         qsort(p->candidate, (size_t)p->candidate_count, sizeof(int), ascending);
         return;

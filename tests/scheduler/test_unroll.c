@@ -4,6 +4,7 @@
  *
  * test_unroll [SEED]: one seed, to look at, with its mutants. */
 #include "dsl/dsl.h"
+#include "scheduler/lower/lowering.h"
 #include "scheduler/scheduler.h"
 #include "tests/property/random_fault.h"
 #include "tests/scheduler/values.h"
@@ -53,6 +54,7 @@ static void schedule_graph(scheduled *s, random_graph *random, uint64_t seed, pe
 {
     const peal_graph_data *graph;
     *s = (scheduled){.random = random, .diagnostics = peal_diagnostics_create()};
+    many_touches = seed % 2 ? 256 : 0;
     s->machine = (peal_machine){.ranks = random_graph_ranks(s->random),
                                 .processes = 1,
                                 .workers = 2,
