@@ -296,6 +296,12 @@ void end_run(const checked_task *t, peal_status status)
     atomic_compare_exchange_strong(&t->owner->plan->session->abort_word, &none, (int)status);
 }
 
+/* Whether it is about the run of a point by itself, not about the point in its tile. */
+static bool is_of_run(const finding *found)
+{
+    return found->has_point && found->kind >= FINDING_CRASH && found->kind < FINDING_TILE;
+}
+
 /* Tells of what it finds. True: the tile has crashed. */
 static bool look_for_findings(checked_task *t, const peal_call *call)
 {
@@ -313,8 +319,7 @@ static bool look_for_findings(checked_task *t, const peal_call *call)
         find_point(t, call, &found);
         tell(t, &call->tile, &found);
     } else if (point)
-        tell(t, at_point.kind >= FINDING_CRASH && at_point.has_point ? &at_point.tile : &call->tile,
-             &at_point);
+        tell(t, is_of_run(&at_point) ? &at_point.tile : &call->tile, &at_point);
     else
         return false;
     fill_shadows(t, call, true);

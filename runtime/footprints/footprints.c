@@ -95,8 +95,7 @@ static bool tiles_are_free(const peal_plan *plan, const peal_schedule_task *task
     const peal_statement *s = NULL;
     for (int i = 0; i < 3 && !s; i++)
         s = statement_in(bodies[i], task->statement);
-    bool is_free = s && s->kind == PEAL_STATEMENT_TASK && !s->u.task.tile_given &&
-                   !plan->data->fma; /* which loops contract what, compilers choose */
+    bool is_free = s && s->kind == PEAL_STATEMENT_TASK && !s->u.task.tile_given;
     for (int i = 0; i < task->access_count; i++)
         is_free &= task->access[i].per_tile == 0;
     return is_free;
@@ -122,7 +121,9 @@ static peal_status wrap_rank(peal_footprints *f, int index, needs *n)
         *t = (checked_task){.owner = f,
                             .schedule = schedule,
                             .task = task,
-                            .tiles_are_free = tiles_are_free(plan, task)};
+                            .tiles_are_free = tiles_are_free(plan, task),
+                            /* with fma compilers choose which loops contract what */
+                            .bits_are_given = !plan->data->fma};
         t->full = plan->backend->function(plan->run, index, i, true, &t->user);
         t->bare = plan->backend->function(plan->run, index, i, false, &t->user);
         bool good = true;

@@ -94,6 +94,7 @@ typedef struct checked_task {
     checked_view *view;
     int view_count;
     bool tiles_are_free; /* peal may cut the task as it likes */
+    bool bits_are_given; /* and points have equal bits in any tile */
     uint64_t calls;
     int64_t quiet_bytes; /* that the search for quiet stores has moved */
 } checked_task;
@@ -121,8 +122,9 @@ typedef struct row_visit {
     const unsigned char *from, *real;
     peal_type type;
     fill fill;
-    int64_t end;   /* row_old: bytes below get the pattern */
-    int64_t found; /* offset of the first that differs; -1: none */
+    int64_t end;         /* row_old: bytes below get the pattern */
+    int64_t found;       /* offset of the first that differs; -1: none */
+    bool nans_are_alike; /* row_equal: whose a sum gets depends on how code is compiled */
 } row_visit;
 
 void row_copy(void *visit, int64_t offset, int64_t bytes);
@@ -131,9 +133,6 @@ void row_outside(void *visit, int64_t offset, int64_t bytes);
 /* Elements of `to` and `from` that differ; row_compare: but for those that the kernel has left out,
  * of which `real` is what they were in `from`. */
 void row_equal(void *visit, int64_t offset, int64_t bytes);
-/* The same, but NaNs are alike: which of two operands' a sum gets depends on how code is compiled.
- */
-void row_same_value(void *visit, int64_t offset, int64_t bytes);
 void row_compare(void *visit, int64_t offset, int64_t bytes);
 /* Elements of `to` that aren't as fill_outside left them. */
 void row_broken(void *visit, int64_t offset, int64_t bytes);

@@ -55,8 +55,9 @@ static bool find_other_value(const checked_task *t, const peal_call *one, findin
     for (int i = 0; i < t->task->access_count; i++) {
         row_visit v = visit_of(t, i, FILL_REAL);
         v.from = kept;
+        v.nans_are_alike = true;
         if (is_output(t, i) && view_real(t, i, one) && is_of_points(t, t->view[i].access))
-            view_rows(t, i, &one->tile, row_same_value, &v);
+            view_rows(t, i, &one->tile, row_equal, &v);
         if (v.found >= 0)
             return note(out, FINDING_TILE, t, i, v.found);
         kept += is_output(t, i) ? t->view[i].array->layout.bytes : 0;
@@ -76,8 +77,9 @@ static bool find_number(const checked_task *t, const peal_call *call, finding *o
     for (int i = 0; i < t->task->access_count && good && !found; i++) {
         row_visit v = visit_of(t, i, FILL_REAL);
         v.from = kept;
+        v.nans_are_alike = true;
         if (is_output(t, i) && view_real(t, i, call))
-            view_rows(t, i, &call->tile, row_same_value, &v);
+            view_rows(t, i, &call->tile, row_equal, &v);
         found = v.found >= 0 && note(out, FINDING_TILE, t, i, v.found);
         kept += is_output(t, i) ? t->view[i].array->layout.bytes : 0;
     }
@@ -124,7 +126,8 @@ bool check_points(checked_task *t, const peal_call *call, finding *out)
         one.tile.index = call->tile.index + probe + 1;
         one.tile.count = call->tile.count + PROBES + 1;
         bytes += bytes_of(t, &one);
-        bool found = check_tile(t, &one, out) || (whole && find_other_value(t, &one, out)) ||
+        bool found = check_tile(t, &one, out) ||
+                     (whole && t->bits_are_given && find_other_value(t, &one, out)) ||
                      find_quiet_store(t, &one, out);
         settle(t, &one, FILL_REAL);
         if (found) {

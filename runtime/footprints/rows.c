@@ -43,17 +43,6 @@ void row_compare(void *user, int64_t offset, int64_t bytes)
             v->found = at;
 }
 
-void row_equal(void *user, int64_t offset, int64_t bytes)
-{
-    row_visit *v = user;
-    int64_t element = (int64_t)peal_type_bytes(v->type);
-    if (v->found >= 0 || !memcmp(v->to + offset, v->from + offset, (size_t)bytes))
-        return;
-    for (int64_t at = offset; at < offset + bytes && v->found < 0; at += element)
-        if (memcmp(v->to + at, v->from + at, (size_t)element) != 0)
-            v->found = at;
-}
-
 static bool are_nans(const unsigned char *a, const unsigned char *b, peal_type type)
 {
     double x[2] = {0};
@@ -70,7 +59,7 @@ static bool are_nans(const unsigned char *a, const unsigned char *b, peal_type t
     return x[0] != x[0] && x[1] != x[1];
 }
 
-void row_same_value(void *user, int64_t offset, int64_t bytes)
+void row_equal(void *user, int64_t offset, int64_t bytes)
 {
     row_visit *v = user;
     int64_t element = (int64_t)peal_type_bytes(v->type);
@@ -78,7 +67,7 @@ void row_same_value(void *user, int64_t offset, int64_t bytes)
         return;
     for (int64_t at = offset; at < offset + bytes && v->found < 0; at += element)
         if (memcmp(v->to + at, v->from + at, (size_t)element) != 0 &&
-            !are_nans(v->to + at, v->from + at, v->type))
+            !(v->nans_are_alike && are_nans(v->to + at, v->from + at, v->type)))
             v->found = at;
 }
 

@@ -185,7 +185,7 @@ WRONG = {
     # what the tile is
     "tile_edge": ("box: a, read: a, write: b", "PEAL_READ(double, a), PEAL_WRITE(double, b)",
                   "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = x == t.lo[0] ? -1 : PEAL_AT(a, x, y);", "E377",
-                  r"gives 'b' at \(\d+, \d+\) one value in its tile"),
+                  r"gives 'b' at \(\d+, \d+\) one value in its tile.*point is a tile of its own \(rank \d, tile \[0, \d\d\)"),
     "tile_number": ("box: a, write: b", "PEAL_WRITE(double, b)", "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = t.index;", "E377",
                     r"gives 'b' at \(\d+, \d+\) one value in its tile"),
     "tile_count": ("box: fine, read: fine, write: coarse", "PEAL_READ(double, a), PEAL_WRITE(double, b)",
@@ -355,6 +355,23 @@ class Footprints(unittest.TestCase):
                                               "no_part", "stores_equal"]}
         self.find(few, "setup")
         self.find(few, "finish")
+
+    def test_fma(self):
+        """Bits may differ by the tile then; what a point reads by itself is looked at all the same."""
+        table = {"next": ("box: a, read: a, write: b", "PEAL_READ(double, a), PEAL_WRITE(double, b)",
+                          "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = PEAL_AT(a, x < 9 ? x + 1 : x, y);", "E363",
+                          r"reads 'a' at .*: \(x \+ 1, y\) of its point"),
+                 "number": ("box: a, write: b", "PEAL_WRITE(double, b)", "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = t.index;", "E377",
+                            "where the tile has another number")}
+        for name, (_, _, _, number, what) in table.items():
+            code, out, err = self.check(spec(table).replace("kernels:", "fma: true\nkernels:", 1), table)
+            self.assertEqual(code, 3, out + err)
+            self.assertRegex(err, rf"task '{name}' .*{what}.*\[{number}\]")
+        table = {"edge": ("box: a, read: a, write: b", "PEAL_READ(double, a), PEAL_WRITE(double, b)",
+                          "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = x == t.lo[0] ? -1 : PEAL_AT(a, x, y);")}
+        for fma, wanted in (("false", 3), ("true", 0)):  # what compilers choose cannot be told from what kernels do
+            code, out, err = self.check(spec(table).replace("kernels:", f"fma: {fma}\nkernels:", 1), table)
+            self.assertEqual(code, wanted, out + err)
 
     def test_right_kernels(self):
         self.assertGreaterEqual(len(RIGHT), 12)
