@@ -48,33 +48,14 @@ static int add_message_name(cell_builder *b, const message_end *recv)
 
 /* ---- Halos that go back to their owner ---- */
 
-static const peal_body *body_with(const peal_body *body, const peal_statement *s)
-{
-    for (int i = 0; i < body->count; i++) {
-        const peal_statement *one = body->statement[i];
-        const peal_body *inner =
-            one->kind == PEAL_STATEMENT_REPEAT ? body_with(&one->u.loop.body, s) : NULL;
-        if (one == s || inner)
-            return inner ? inner : body;
-    }
-    return NULL;
-}
-
 /* Whether the two happen in each iteration of one body, in this order. */
 static bool in_turns(const halo_map *m, const peal_statement *send, const peal_statement *recv)
 {
-    const peal_graph_data *g = m->c->graph;
-    const peal_body *section[] = {&g->setup, &g->step.body, &g->finish};
     const unsigned varies = PEAL_USES_COUNTER | PEAL_USES_ELEMENT;
-    bool same = false;
-    if ((send->when && peal_expr_uses(send->when) & varies) ||
-        (recv->when && peal_expr_uses(recv->when) & varies) || send->id > recv->id)
-        return false;
-    for (int i = 0; i < 3 && !same; i++) {
-        const peal_body *body = body_with(section[i], send);
-        same = body && body == body_with(section[i], recv);
-    }
-    return same;
+    return send->id < recv->id &&
+           m->c->statement_loop[send->id] == m->c->statement_loop[recv->id] &&
+           !(send->when && peal_expr_uses(send->when) & varies) &&
+           !(recv->when && peal_expr_uses(recv->when) & varies);
 }
 
 static bool is_same_way(const message_end *a, const message_end *b)
