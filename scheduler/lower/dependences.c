@@ -351,20 +351,21 @@ static void add_backwards(dependence_pass *p, int b, const touch *t, int first, 
 }
 
 /* Adds the ops that touch what a touch of B does; where these are many, without those for which
- * another one stands. */
-static void add_candidates(dependence_pass *p, int b, const touch *t)
+ * another one stands. False: some may be left out. */
+static bool add_candidates(dependence_pass *p, int b, const touch *t)
 {
     int array = array_or_group(p->c, t->array);
     int first = find_touch(p->by_array, p->by_array_count, array, 0), end = first;
     while (end < p->by_array_count && p->by_array[end].array == array)
         end++;
-    if (end - first > many_touches && group_of(p->c, array) < 0 && is_unconditional(p, b)) {
+    bool pruned = end - first > many_touches && group_of(p->c, array) < 0 && is_unconditional(p, b);
+    if (pruned) {
         bool in_step = b >= p->step_first && b < p->step_end;
         int section = in_step ? p->step_first : b < p->step_first ? 0 : p->step_end;
         open_part open = {.box = {t->box}, .count = 1};
         add_backwards(p, b, t, section, b, &open);
         if (!open.count)
-            return;
+            return false;
         open_part before = open;
         if (in_step) /* in the step before, if there is one */
             add_backwards(p, b, t, b, p->step_end, &before);
@@ -372,6 +373,16 @@ static void add_candidates(dependence_pass *p, int b, const touch *t)
     }
     for (int i = first; i < end; i++)
         add_candidate(p, b, p->by_array[i].op);
+    return !pruned;
+}
+
+/* Of an array of which all ops have been added, no more can be. */
+static void add_candidates_of(dependence_pass *p, int b, const touch *list, int count)
+{
+    int complete = -1;
+    for (int i = 0; i < count; i++)
+        if (list[i].array != complete && add_candidates(p, b, &list[i]))
+            complete = list[i].array;
 }
 
 static int ascending(const void *a, const void *b)
@@ -384,10 +395,8 @@ static void find_candidates(dependence_pass *p, int b)
 {
     const lowered_op *ob = &p->op[b];
     p->candidate_count = 0;
-    for (int i = 0; i < ob->touch_count; i++)
-        add_candidates(p, b, &ob->touch[i]);
-    for (int i = 0; i < ob->extra_count; i++)
-        add_candidates(p, b, &ob->extra[i]);
+    add_candidates_of(p, b, ob->touch, ob->touch_count);
+    add_candidates_of(p, b, ob->extra, ob->extra_count);
     if (p->candidate_count < p->count / 16) {
         qsort(p->candidate, (size_t)p->candidate_count, sizeof(int), ascending);
         return;

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from common import (HARD_LIMIT, PEAL, SPECS, descendants, environment, folder_of, is_alive, kernel_cache, main, mpirun, peal, peal_json,
+from common import (HARD_LIMIT, PEAL, SPECS, descendants, environment, is_alive, main, mpirun, peal, peal_json,
                     wait_until)
 
 HEAT = os.path.join(SPECS, "run", "heat.yaml")
@@ -110,38 +110,6 @@ class Modes(unittest.TestCase):
         code, _, err = peal("run", HEAT, "--mode", "graph")
         self.assertEqual(code, 4)
         self.assertIn("graph", err)
-
-    def test_many_statements_on_two_fields(self):
-        """So many that most of their dependences are left to those between: conditions, loops, setup and finish among them."""
-        relax = "{{exchange: {0}}}, {{task: t{2}, kernel: relax, box: {0}, read: {{{0}: {{star: 1}}}}, write: {1}}}"
-        half = "{{task: h{2}, kernel: halve, box: {{{0}: {{box: [[{3}, 9], [2, 9]]}}}}, update: {0}}}"
-        def some(first, count):
-            lines = []
-            for i in range(first, first + count):
-                names = ("a", "b") if i % 2 else ("b", "a")
-                lines.append("  - " + relax.format(*names, i).replace("}, {task", "}\n  - {task"))
-                if i % 5 == 0:
-                    lines.append("  - " + half.format(*names, i, i % 7))
-                if i % 11 == 0:
-                    lines.append("  - " + half.format(*names[::-1], f"w{i}", 1)[:-1] + ", when: step % 2 == 1}"
-                                 if first else "  - " + half.format(*names[::-1], f"w{i}", 1))
-                if i % 17 == 0:
-                    lines.append("  - repeat: 2\n    step: [" + half.format(*names, f"l{i}", 3) + "]")
-            return "\n".join(lines) + "\n"
-        files = {"many.yaml": "peal: 1\ntopology: {dims: [2, auto]}\nkernels: k.c\nfields: {a: {size: [12, 11], halo: 1}, b: {like: a}}\n"
-                 "setup:\n  - {task: start, box: a, write: [a, b]}\n" + some(0, 9) + "repeat: 3\nstep:\n" + some(20, 90) +
-                 "finish:\n" + some(200, 9).replace(", when: step % 2 == 1", ""),
-                 "k.c": "PEAL_KERNEL(start)(peal_tile t, PEAL_WRITE(double, a), PEAL_WRITE(double, b))\n"
-                 "{ PEAL_FOR_2D(t, x, y) { PEAL_AT(a, x, y) = x + 3 * y; PEAL_AT(b, x, y) = y - x; } }\n"
-                 "PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(double, a), PEAL_WRITE(double, b))\n"
-                 "{ PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = 0.3 * PEAL_AT(a, x - 1, y) + 0.2 * PEAL_AT(a, x + 1, y) + "
-                 "0.26 * PEAL_AT(a, x, y - 1) + 0.23 * PEAL_AT(a, x, y + 1); }\n"
-                 "PEAL_KERNEL(halve)(peal_tile t, PEAL_UPDATE(double, a)) { PEAL_FOR_2D(t, x, y) PEAL_AT(a, x, y) *= 0.5; }\n"}
-        path = os.path.join(folder_of(files, "/tmp"), "many.yaml")
-        for more in (["-n", "4"], ["-n", "6", "--processes", "1", "--threads", "2"]):
-            code, out, err = peal("run", path, "--mode", "all", "--verify", *more, env=environment(XDG_CACHE_HOME=kernel_cache("/tmp")))
-            self.assertEqual(code, 0, out + err)
-            self.assertIn("every mode equal to serial", out)
 
     def test_standard_input(self):
         with open(HEAT, encoding="utf-8") as spec:
