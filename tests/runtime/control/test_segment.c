@@ -233,6 +233,32 @@ static void check_available(void **state)
     remove_tree(folder);
 }
 
+/* As `ulimit -v` would have it, a little above what this process has. */
+static void check_address_space(void **state)
+{
+    const int64_t room = 1 << 26;
+    long long pages = 0;
+    char reason[200];
+    struct rlimit before, limit;
+    (void)state;
+    FILE *file = fopen("/proc/self/statm", "re");
+    assert_true(file && fscanf(file, "%lld", &pages) == 1);
+    fclose(file);
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    limit = before;
+    limit.rlim_cur = (rlim_t)(pages * sysconf(_SC_PAGESIZE) + room);
+    assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+    int64_t left = peal_address_space_left(),
+            least = peal_memory_available("", reason, sizeof(reason));
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_in_range(left, room / 2, room);
+    assert_in_range(least, 0, room);
+    if (least == left) /* the machine may have less */
+        assert_string_equal(reason, "address space, ulimit -v");
+    if (before.rlim_cur == RLIM_INFINITY)
+        assert_int_equal(peal_address_space_left(), INT64_MAX);
+}
+
 /* Processes of one host: each alone has room, all together have not. */
 static void check_room(void **state)
 {
@@ -315,6 +341,7 @@ int main(void)
         cmocka_unit_test(check_too_much),
         cmocka_unit_test(check_limits),
         cmocka_unit_test(check_available),
+        cmocka_unit_test(check_address_space),
         cmocka_unit_test(check_room),
         cmocka_unit_test(check_nothing_left),
     };
