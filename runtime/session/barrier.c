@@ -96,15 +96,16 @@ static bool is_kind(int kind)
     return kind >= PEAL_BARRIER_AGREE && kind <= PEAL_BARRIER_EXCHANGE;
 }
 
+/* Of a kind that is one. */
 static const char *kind_name(int kind)
 {
-    static const char *const name[] = {"?",
+    static const char *const name[] = {NULL,
                                        "peal_graph_compile or another collective call",
                                        "peal_plan_start",
                                        "peal_plan_finish",
                                        "peal_plan_verify",
                                        "peal_exchange_destroy"};
-    return is_kind(kind) ? name[kind] : name[0];
+    return name[kind];
 }
 
 /* What no process says. */

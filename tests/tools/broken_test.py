@@ -121,6 +121,20 @@ class Surroundings(unittest.TestCase):
         self.assertEqual(code, 4, err)
         self.assertRegex(err, r"\[E2\d\d\]")
 
+    def test_hints_that_name_the_way_out(self):
+        for name, ranks, hint in [
+                ("wrong-neighbour", 4, r"rank 3 waits for `d` from rank 0 \(line 10\), which nobody sends: is one of these meant for it"),
+                ("ghosts-after-exchange", 4, "fill ghost points before the exchange of `a`"),
+                ("ghosts-by-update", 2, r"box: \{a: \{ghost: \[-1, 0\]\}\}, read: \{a: inside\}, write: a"),
+                ("ghosts-of-ring", 2, "has no ghost points there .*periodic"),
+                ("ghosts-without-halo", 2, "has no ghost points there .*`halo` there is 0"),
+                ("swap-forgotten", 2, r"is `swap: \[a, b\]` missing"),
+                ("never-read", 2, r"is `swap: \[a, c\]` missing\? Else save it, or leave it out"),
+                ("name-twice-in-task", 1, "points that a tile both reads and writes are listed once, under `update`")]:
+            with self.subTest(name):
+                _, _, err = peal("check", os.path.join(BROKEN, f"{name}.yaml"), "-n", str(ranks))
+                self.assertRegex(err, hint)
+
     def test_a_kernel_that_does_not_compile(self):
         self.write("kernels.c", "PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(double, a), PEAL_WRITE(double, b))\n"
                                 "{\n    nonsense;\n}\n")
