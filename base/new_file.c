@@ -132,12 +132,12 @@ void peal_target_close(peal_target *target)
 /* ---- the new file ---- */
 
 /* Between open and lock another job may have taken the file for one that was left behind. */
-static bool is_linked(const peal_target *target, const char *name, int descriptor)
+static bool is_linked(int folder, const char *name, int descriptor)
 {
     struct stat here, there;
     return fstat(descriptor, &here) == 0 && here.st_nlink > 0 &&
-           fstatat(target->folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-           here.st_ino == there.st_ino && here.st_dev == there.st_dev;
+           fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && here.st_ino == there.st_ino &&
+           here.st_dev == there.st_dev;
 }
 
 int peal_target_create(const peal_target *target, const char *name, int *descriptor)
@@ -153,7 +153,7 @@ int peal_target_create(const peal_target *target, const char *name, int *descrip
             return errno;
         while (flock(file, LOCK_SH) != 0 && errno == EINTR)
             ; /* a file system without locks: nobody can clean up there either */
-        if (is_linked(target, name, file)) {
+        if (is_linked(target->folder, name, file)) {
             *descriptor = file;
             return 0;
         }
@@ -177,7 +177,7 @@ int peal_target_commit(const peal_target *target, const char *name, int descript
 {
     struct stat info;
 
-    if (!is_linked(target, name, descriptor))
+    if (!is_linked(target->folder, name, descriptor))
         return ESTALE;
     if (target->exists && fstat(descriptor, &info) == 0) {
         bool other = info.st_uid != target->owner || info.st_gid != target->group;
@@ -203,8 +203,9 @@ static void remove_left(int folder, const char *name)
     int file = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file < 0)
         return;
+    /* Another job may have removed it since, and its owner made it again: that one stays. */
     bool left = fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
-                flock(file, LOCK_EX | LOCK_NB) == 0;
+                flock(file, LOCK_EX | LOCK_NB) == 0 && is_linked(folder, name, file);
     if (left) /* locked: whoever opens it now sees that it is gone */
         unlinkat(folder, name, 0);
     close(file);

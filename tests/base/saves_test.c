@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { SIZE = 8, STATEMENT = 1 };
+enum { SIZE = 8, STATEMENT = 1, JOBS = 8, ROUNDS = 400 };
 
 static char folder[] = "/tmp/peal-saves-XXXXXX";
 static peal_array field = {.kind = PEAL_ARRAY_FIELD};
@@ -136,6 +137,49 @@ static void a_part_of_another_is_not_read(void **state)
     close_pair(&p);
 }
 
+/* Jobs that know nothing of each other save to one folder, and each removes what it takes for left
+ * behind: between creating and locking a file, others may remove it, and its second try must stay.
+ */
+static void save_among_others(int job)
+{
+    char path[64], name[PEAL_NEW_FILE_NAME], ours[PEAL_NEW_FILE_NAME];
+    peal_target target;
+    int file = -1, error = 0;
+    snprintf(path, sizeof(path), "%s/out-%d", folder, job);
+    snprintf(ours, sizeof(ours), "%s%d-", PEAL_NEW_FILE_PREFIX, job);
+    for (int i = 0; i < ROUNDS && !error; i++) {
+        snprintf(name, sizeof(name), "%s%d", ours, i);
+        error = peal_target_open(NULL, path, &target);
+        if (error)
+            break;
+        peal_target_clean(&target, ours);
+        error = peal_target_create(&target, name, &file);
+        if (!error)
+            error = peal_target_commit(&target, name, file);
+        close(file);
+        peal_target_close(&target);
+    }
+    unlink(path);
+    _exit(error);
+}
+
+static void a_new_file_stays_while_others_clean(void **state)
+{
+    pid_t child[JOBS];
+    int status = 0;
+    (void)state;
+    for (int i = 0; i < JOBS; i++) {
+        child[i] = fork();
+        assert_true(child[i] >= 0);
+        if (child[i] == 0)
+            save_among_others(i);
+    }
+    for (int i = 0; i < JOBS; i++) {
+        assert_int_equal(waitpid(child[i], &status, 0), child[i]);
+        assert_int_equal(status, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +187,7 @@ int main(void)
         cmocka_unit_test(a_part_that_could_not_be_written),
         cmocka_unit_test(an_aborted_job_leaves_nothing),
         cmocka_unit_test(a_part_of_another_is_not_read),
+        cmocka_unit_test(a_new_file_stays_while_others_clean),
     };
     graph = (peal_graph_data){.arrays = &field, .array_count = 1, .statement_count = 2};
     graph.step.body = (peal_body){.count = 1, .statement = statements};
