@@ -119,6 +119,20 @@ static bool uses_storage(const replay *r, const peal_piece *p, int iteration, co
     return false;
 }
 
+/* Of a body's uses, which are sorted: the first that is not before a position. */
+static int first_use_at(const array_use *use, int count, int position)
+{
+    int low = 0, high = count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (use[middle].position < position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* The last use of a storage before message k, an earlier message into it included: its flag comes
  * before the carrier as well. False: there is none. */
 static bool find_last_use(const replay *r, const peal_piece *p, int k, int storage, last_use *out)
@@ -126,10 +140,11 @@ static bool find_last_use(const replay *r, const peal_piece *p, int k, int stora
     int count, at = r->recv->position;
     const array_use *use =
         uses_in(r->c, r->pass, r->receiver, p->target_array, r->recv->number, &count);
+    int before = first_use_at(use, count, at);
     for (int i = k; i >= 0; i--)
-        for (int n = count - 1; n >= 0; n--) {
+        for (int n = (i == k ? before : count) - 1; n >= 0; n--) {
             bool own = use[n].position == at;
-            if ((i == k && use[n].position >= at) || use[n].node->kind == NODE_SWAP)
+            if (use[n].node->kind == NODE_SWAP)
                 continue;
             if (own ? storage_at(r->c, r->pass, r->receiver, r->recv, i, at, p->target_array) ==
                           storage
@@ -182,18 +197,17 @@ static bool may_be_direct(const replay *r, last_use *last)
 static int find_carrier(const replay *r, const last_use *last, int statement)
 {
     int count;
-    const int *back = messages_to(r->pass, r->receiver, r->sender->rank, &count);
+    const sent_message *back = messages_to(r->pass, r->receiver, r->sender, &count);
     for (int i = 0; i < count; i++) {
-        const rank_message *m = &r->receiver->message[back[i]];
-        int peer_end = peer_end_of(r->pass, r->sender, r->receiver->rank, m);
-        if (peer_end < 0 || (statement >= 0 && m->statement != statement))
+        const rank_message *m = &r->receiver->message[back[i].message];
+        if (back[i].peer_end < 0 || (statement >= 0 && m->statement != statement))
             continue;
-        const node_position *send = node_position_of(r->c, r->pass, r->receiver, back[i]);
-        const node_position *recv = node_position_of(r->c, r->pass, r->sender, peer_end);
+        const node_position *send = node_position_of(r->c, r->pass, r->receiver, back[i].message);
+        const node_position *recv = node_position_of(r->c, r->pass, r->sender, back[i].peer_end);
         last_use carried = {recv->position < r->send->position ? 0 : -1, send->position};
         if (send->body && send->body == r->recv->body && recv->body &&
             recv->body == r->send->body && !(last && !is_later(&carried, last)))
-            return back[i];
+            return back[i].message;
     }
     return -1;
 }
@@ -218,7 +232,7 @@ int message_slots(const common_input *c, const rank_message *m)
 static const char *why_no_carrier(const replay *r)
 {
     int count;
-    messages_to(r->pass, r->receiver, r->sender->rank, &count);
+    messages_to(r->pass, r->receiver, r->sender, &count);
     return count ? "what goes back is in another body or under a `when`" : "nothing goes back";
 }
 

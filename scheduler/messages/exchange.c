@@ -11,44 +11,77 @@ static bool same_group(const common_input *c, int a, int b)
                       c->swap_group[a] >= 0 && c->swap_group[a] == c->swap_group[b]);
 }
 
-/* Whether a read access meets a box (NULL: any point outside my own). */
-static bool access_meets(const rank_view *v, const peal_schedule_task *t, const peal_task_access *a,
-                         const peal_box *box)
+/* What the tasks and messages of a rank read of an array, and of those it is swapped with. */
+struct read_boxes {
+    peal_box *box; /* none within another one before it */
+    int count, capacity;
+    bool in_halo; /* some reach beyond the rank's own points */
+};
+
+/* pass NULL: only whether it is in the halo. */
+static void add_read(const pass_context *pass, read_boxes *list, const peal_box *own,
+                     const peal_box *box)
+{
+    list->in_halo |= !peal_box_contains(own, box);
+    for (int i = 0; i < list->count; i++)
+        if (peal_box_contains(&list->box[i], box))
+            return;
+    if (!pass)
+        return;
+    PEAL_ARENA_ROOM(pass->arena, list->box, list->count, list->capacity);
+    list->box[list->count++] = *box;
+}
+
+static void add_access(const pass_context *pass, const rank_view *v, const peal_schedule_task *t,
+                       const peal_task_access *a, read_boxes *list)
 {
     const peal_layout *layout = &v->layout[a->array];
     for (int i = 0; i < t->tiling_count; i++)
         for (int j = 0; j < a->reach_count; j++) {
             peal_box range = reach_range(&a->reach[j], &t->tiling[i].box, &layout->stored);
-            if (box ? peal_box_meets(&range, box) : !peal_box_contains(&layout->own, &range))
-                return true;
+            add_read(pass, list, &layout->own, &range);
         }
-    return false;
 }
 
-/* Whether any task or message of this rank reads points of an array (or of one it is swapped with)
- * within box; NULL: anywhere in its halo. */
-static bool is_read(const common_input *c, const rank_view *v, int array, const peal_box *box)
+static void find_reads(const common_input *c, const pass_context *pass, const rank_view *v,
+                       int array, read_boxes *out)
 {
     for (int i = 0; i < v->task_count; i++) {
         const peal_schedule_task *t = &v->task[i];
         for (int k = 0; k < t->access_count; k++)
-            if (t->access[k].mode != PEAL_WRITE_ACCESS &&
-                same_group(c, t->access[k].array, array) && access_meets(v, t, &t->access[k], box))
-                return true;
+            if (t->access[k].mode != PEAL_WRITE_ACCESS && same_group(c, t->access[k].array, array))
+                add_access(pass, v, t, &t->access[k], out);
     }
-    for (int i = 0; i < v->end_count; i++) {
-        const message_end *e = &v->end[i];
-        if (!e->outgoing || !same_group(c, e->array, array))
-            continue;
-        if (box ? peal_box_meets(&e->box, box) : !peal_box_contains(&v->layout[array].own, &e->box))
-            return true;
-    }
-    return false;
+    for (int i = 0; i < v->end_count; i++)
+        if (v->end[i].outgoing && same_group(c, v->end[i].array, array))
+            add_read(pass, out, &v->layout[array].own, &v->end[i].box);
 }
 
 bool halo_is_read(const common_input *c, const rank_view *v, int array)
 {
-    return is_read(c, v, array, NULL);
+    read_boxes reads = {0};
+    find_reads(c, NULL, v, array, &reads);
+    return reads.in_halo;
+}
+
+static const read_boxes *reads_of(const common_input *c, const pass_context *pass, rank_view *v,
+                                  int array)
+{
+    if (!v->reads)
+        v->reads = PEAL_ARENA_ARRAY(pass->arena, read_boxes *, array_total(c));
+    if (!v->reads[array]) {
+        v->reads[array] = PEAL_ARENA_NEW(pass->arena, read_boxes);
+        find_reads(c, pass, v, array, v->reads[array]);
+    }
+    return v->reads[array];
+}
+
+static bool is_read(const read_boxes *reads, const peal_box *box)
+{
+    for (int i = 0; i < reads->count; i++)
+        if (peal_box_meets(&reads->box[i], box))
+            return true;
+    return false;
 }
 
 /* Where the points of a halo box lie at their owner. */
@@ -72,7 +105,7 @@ typedef struct piece_sink {
     rank_message *into;
 } piece_sink;
 
-static peal_status item_pieces(const common_input *c, const pass_context *pass, const rank_view *v,
+static peal_status item_pieces(const common_input *c, const pass_context *pass, rank_view *v,
                                const peal_exchange_item *item, const piece_sink *sink)
 {
     field_shape shape;
@@ -82,12 +115,13 @@ static peal_status item_pieces(const common_input *c, const pass_context *pass, 
         status = exchange_boxes(c, pass, v, item, boxes);
     if (status)
         return status;
-    bool application_reads = !is_read(c, v, item->array, NULL);
+    const read_boxes *reads = reads_of(c, pass, v, item->array);
+    bool application_reads = !reads->in_halo;
     for (int number = 0; number < 27; number++) {
         int direction[PEAL_RANK_AXES] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
         const peal_box *box = &boxes[number];
         if (peal_box_is_empty(box) || neighbour(c, v->position, direction) != sink->peer ||
-            !(application_reads || is_read(c, v, item->array, box)))
+            !(application_reads || is_read(reads, box)))
             continue;
         peal_piece piece = {.array = item->array, .target_array = item->array};
         piece.source = owner_coordinates(c, v, &shape, direction, *box);
@@ -103,7 +137,7 @@ static peal_status item_pieces(const common_input *c, const pass_context *pass, 
 
 /* The pieces that `receiver` gets from sink->peer in exchange s. */
 static peal_status exchange_pieces(const common_input *c, const pass_context *pass,
-                                   const rank_view *receiver, const peal_statement *s,
+                                   rank_view *receiver, const peal_statement *s,
                                    const piece_sink *sink)
 {
     peal_status status = PEAL_STATUS_OK;

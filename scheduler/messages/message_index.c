@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { UNKNOWN_END = -2 };
+
 struct message_table {
     int *bucket; /* 1 + number of a message, 0: free */
     uint64_t mask;
-    int *outgoing; /* by peer, then ascending */
+    sent_message *outgoing; /* by peer, then ascending */
     int outgoing_count;
 };
 
@@ -63,10 +65,10 @@ static void sort_outgoing(const pass_context *pass, const rank_view *v, message_
         if (v->message[i].outgoing)
             list[count++] = (peer_message){v->message[i].peer, i};
     qsort(list, (size_t)count, sizeof(*list), by_peer);
-    table->outgoing = PEAL_ARENA_ARRAY(pass->arena, int, count + 1);
+    table->outgoing = PEAL_ARENA_ARRAY(pass->arena, sent_message, count + 1);
     table->outgoing_count = count;
     for (int i = 0; i < count; i++)
-        table->outgoing[i] = list[i].message;
+        table->outgoing[i] = (sent_message){list[i].message, UNKNOWN_END};
 }
 
 static const message_table *messages_of(const pass_context *pass, rank_view *v)
@@ -95,20 +97,27 @@ int peer_end_of(const pass_context *pass, rank_view *peer_view, int rank, const 
     return table->bucket[bucket_of(table, peer_view, m, !m->outgoing, rank)] - 1;
 }
 
-const int *messages_to(const pass_context *pass, rank_view *v, int peer, int *count)
+/* The first of the outgoing messages to this peer, or to a later one. */
+static int first_to(const message_table *table, const rank_view *v, int peer)
 {
-    const message_table *table = messages_of(pass, v);
-    int low = 0, high = table->outgoing_count, end;
+    int low = 0, high = table->outgoing_count;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (v->message[table->outgoing[middle]].peer < peer)
+        if (v->message[table->outgoing[middle].message].peer < peer)
             low = middle + 1;
         else
             high = middle;
     }
-    for (end = low; end < table->outgoing_count; end++)
-        if (v->message[table->outgoing[end]].peer != peer)
-            break;
-    *count = end - low;
-    return table->outgoing + low;
+    return low;
+}
+
+const sent_message *messages_to(const pass_context *pass, rank_view *v, rank_view *peer, int *count)
+{
+    const message_table *table = messages_of(pass, v);
+    int first = first_to(table, v, peer->rank);
+    sent_message *list = table->outgoing + first;
+    *count = first_to(table, v, peer->rank + 1) - first;
+    for (int i = 0; i < *count && list[i].peer_end == UNKNOWN_END; i++)
+        list[i].peer_end = peer_end_of(pass, peer, v->rank, &v->message[list[i].message]);
+    return list;
 }

@@ -64,9 +64,9 @@ static void touch_children(const pass_context *pass, node *n)
 static void add_messages(const pass_context *pass, const rank_view *v, node_list *list,
                          const peal_statement *s, int phase, bool outgoing, int event)
 {
-    for (int i = 0; i < v->message_count; i++) {
+    for (int i = v->first_of[s->id]; i >= 0; i = v->next_of[i]) {
         const rank_message *m = &v->message[i];
-        if (m->own_statement != s->id || m->phase != phase || m->outgoing != outgoing)
+        if (m->phase != phase || m->outgoing != outgoing)
             continue;
         node *n = new_node(pass, outgoing ? NODE_SEND : NODE_RECV, s, event);
         n->message = i;
@@ -291,15 +291,6 @@ static void touch_after(const common_input *c, const pass_context *pass, const p
     }
 }
 
-static bool is_awaited(const common_input *c, const peal_statement *s)
-{
-    for (int i = 0; i < c->graph->statement_count; i++)
-        for (int k = 0; c->statement[i] && k < c->statement[i]->after_count; k++)
-            if (c->statement[i]->after[k] == s->id)
-                return true;
-    return false;
-}
-
 static void make_body(const common_input *c, const pass_context *pass, rank_view *v,
                       const peal_body *body, node_list *list)
 {
@@ -327,13 +318,28 @@ static void make_body(const common_input *c, const pass_context *pass, rank_view
                 add_touch(pass, region, virtual_touch(decision_array(region->decision), false));
             add_node(pass, list, region);
         }
-        if (s->after_count || is_awaited(c, s))
+        if (s->after_count || c->statement_awaited[s->id])
             touch_after(c, pass, s, list, first);
+    }
+}
+
+/* Lists the messages of each statement. */
+static void list_messages(const common_input *c, const pass_context *pass, rank_view *v)
+{
+    v->first_of = PEAL_ARENA_ARRAY(pass->arena, int, c->graph->statement_count + 1);
+    v->next_of = PEAL_ARENA_ARRAY(pass->arena, int, v->message_count + 1);
+    for (int i = 0; i < c->graph->statement_count; i++)
+        v->first_of[i] = -1;
+    for (int i = v->message_count - 1; i >= 0; i--) {
+        int *first = &v->first_of[v->message[i].own_statement];
+        v->next_of[i] = *first;
+        *first = i;
     }
 }
 
 peal_status make_nodes(const common_input *c, const pass_context *pass, rank_view *v)
 {
+    list_messages(c, pass, v);
     make_body(c, pass, v, &c->graph->setup, &v->setup);
     make_body(c, pass, v, &c->graph->step.body, &v->step);
     add_loop(&v->outer, &c->graph->step);

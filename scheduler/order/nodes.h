@@ -71,7 +71,16 @@ void touch_launch(const common_input *c, const pass_context *pass, const rank_vi
 touch fixed_touch(int array, bool write, const peal_box *box);
 touch virtual_touch(int array, bool write);
 bool touches_conflict(const touch *a, const touch *b);
-bool nodes_conflict(const node *a, const node *b);
+
+/* ---- precedence.c ---- */
+
+/* Nodes of a body, by index: the second must not come before the first. */
+typedef struct node_pair {
+    int first, second;
+} node_pair;
+
+/* Pairs whose order stands for that of all nodes of a body that conflict: sorted, each once. */
+node_pair *find_precedence(const pass_context *pass, const node_list *body, int *count);
 
 /* ---- tile_maps.c ---- */
 

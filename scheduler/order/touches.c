@@ -1,4 +1,4 @@
-/* What a node touches, and which nodes have to stay in order because of that. */
+/* What a node touches. */
 #include "scheduler/geometry/geometry.h"
 #include "scheduler/order/nodes.h"
 
@@ -113,21 +113,4 @@ void touch_launch(const common_input *c, const pass_context *pass, const rank_vi
 bool touches_conflict(const touch *a, const touch *b)
 {
     return a->array == b->array && (a->write || b->write) && peal_box_meets(&a->box, &b->box);
-}
-
-bool nodes_conflict(const node *a, const node *b)
-{
-    bool same_task = a->kind == NODE_LAUNCH && b->kind == NODE_LAUNCH && a->task == b->task;
-    if (a->statement == b->statement && a->statement >= 0 &&
-        ((a->kind == NODE_SEND && (b->kind == NODE_SEND || b->kind == NODE_RECV)) ||
-         (a->kind == NODE_RECV && b->kind == NODE_RECV)) &&
-        a->event / EVENTS == b->event / EVENTS && b->event - a->event <= 1)
-        return false; /* of one exchange: own cells are sent, distinct halo cells are received */
-    for (int i = 0; i < a->touch_count; i++)
-        for (int k = 0; k < b->touch_count; k++)
-            if (touches_conflict(&a->touch[i], &b->touch[k]) &&
-                !(same_task && a->touch[i].per_tile &&
-                  a->touch[i].per_tile == b->touch[k].per_tile))
-                return true;
-    return false;
 }

@@ -12,6 +12,7 @@
 #include "scheduler/geometry/geometry.h"
 #include "scheduler/order/nodes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Cuts `inner` (a box of tile indexes) so that it no longer meets `hit`, where that loses the
@@ -55,29 +56,89 @@ static bool tiles_met(const touch *of_task, const peal_tiling *tiling, const pea
     return true;
 }
 
-/* Takes from `interior` what nodes of the body meet, those of messages or those of copies within
- * the rank. False: they meet nothing. */
-static bool cut_met(const rank_view *v, const node *launch, const node_list *body, bool messages,
+/* What messages of a body touch, or copies within the rank: by array, each once. */
+typedef struct met_touches {
+    const touch **item;
+    int count;
+} met_touches;
+
+static int compare_boxes(const peal_box *a, const peal_box *b)
+{
+    for (int k = 0; k < PEAL_AXES; k++) {
+        if (a->lo[k] != b->lo[k])
+            return a->lo[k] < b->lo[k] ? -1 : 1;
+        if (a->hi[k] != b->hi[k])
+            return a->hi[k] < b->hi[k] ? -1 : 1;
+    }
+    return 0;
+}
+
+static int by_box(const void *left, const void *right)
+{
+    const touch *a = *(const touch *const *)left, *b = *(const touch *const *)right;
+    if (a->array != b->array)
+        return a->array < b->array ? -1 : 1;
+    return a->write != b->write ? a->write - b->write : compare_boxes(&a->box, &b->box);
+}
+
+static void list_met(const pass_context *pass, const node_list *body, bool messages,
+                     met_touches *out)
+{
+    int count = 0, kept = 0;
+    for (int pass_over = 0; pass_over < 2; pass_over++) {
+        if (pass_over)
+            out->item = PEAL_ARENA_ARRAY(pass->arena, const touch *, count + 1);
+        count = 0;
+        for (int i = 0; i < body->count; i++) {
+            const node *m = body->item[i];
+            if (messages ? m->kind != NODE_SEND && m->kind != NODE_RECV : m->kind != NODE_LOCAL)
+                continue;
+            for (int k = 0; k < m->touch_count; k++, count++)
+                if (pass_over)
+                    out->item[count] = &m->touch[k];
+        }
+    }
+    qsort(out->item, (size_t)count, sizeof(*out->item), by_box);
+    for (int i = 0; i < count; i++)
+        if (!i || by_box(&out->item[kept - 1], &out->item[i]))
+            out->item[kept++] = out->item[i];
+    out->count = kept;
+}
+
+/* The first of an array, or of a later one. */
+static int first_met(const met_touches *met, int array)
+{
+    int low = 0, high = met->count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (met->item[middle]->array < array)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Takes from `interior` what others meet. False: they meet nothing. */
+static bool cut_met(const rank_view *v, const node *launch, const met_touches *met,
                     peal_box *interior)
 {
     const peal_schedule_task *t = &v->task[launch->task];
-    bool met = false;
-    for (int i = 0; i < body->count; i++) {
-        const node *m = body->item[i];
-        if (messages ? m->kind != NODE_SEND && m->kind != NODE_RECV : m->kind != NODE_LOCAL)
+    bool any = false;
+    for (int a = 0; a < launch->touch_count; a++) {
+        const touch *own = &launch->touch[a];
+        if (own->tiling < 0)
             continue;
-        for (int a = 0; a < launch->touch_count; a++)
-            for (int b = 0; b < m->touch_count; b++) {
-                peal_box hit;
-                if (launch->touch[a].tiling >= 0 &&
-                    tiles_met(&launch->touch[a], &t->tiling[0], &launch->range[0], &m->touch[b],
-                              &hit)) {
-                    cut_away(interior, &hit);
-                    met = true;
-                }
+        for (int i = first_met(met, own->array);
+             i < met->count && met->item[i]->array == own->array; i++) {
+            peal_box hit;
+            if (tiles_met(own, &t->tiling[0], &launch->range[0], met->item[i], &hit)) {
+                cut_away(interior, &hit);
+                any = true;
             }
+        }
     }
-    return met;
+    return any;
 }
 
 /* Where there are many tiles, workers may take them as they come, but not those that go into the
@@ -101,13 +162,14 @@ static bool has_few_boxes(const common_input *c, const peal_schedule_task *t,
 /* The tiles of a launch that no message of the body meets, or, where none does, no copy within the
  * rank; false: it is not split. */
 static bool interior_tiles(const common_input *c, const rank_view *v, const node *launch,
-                           const node_list *body, peal_box *interior)
+                           const met_touches *messages, const met_touches *copies,
+                           peal_box *interior)
 {
     const peal_schedule_task *t = &v->task[launch->task];
     *interior = (peal_box){.axis_count = PEAL_AXES};
     memcpy(interior->hi, t->tiling[0].count, sizeof(interior->hi));
-    bool met = cut_met(v, launch, body, true, interior) ||
-               (takes_tiles(c, t) && cut_met(v, launch, body, false, interior) &&
+    bool met = cut_met(v, launch, messages, interior) ||
+               (takes_tiles(c, t) && cut_met(v, launch, copies, interior) &&
                 has_few_boxes(c, t, interior));
     return met && !peal_box_is_empty(interior);
 }
@@ -137,12 +199,15 @@ static void split_body(const common_input *c, const pass_context *pass, const ra
                        node_list *body)
 {
     node_list out = {0};
+    met_touches messages, copies;
+    list_met(pass, body, true, &messages);
+    list_met(pass, body, false, &copies);
     for (int i = 0; i < body->count; i++) {
         node *n = body->item[i];
         peal_box interior, all = {.axis_count = PEAL_AXES};
         if (n->kind != NODE_LAUNCH || v->task[n->task].kind != PEAL_TASK_KERNEL ||
             v->task[n->task].tiling_count != 1 || v->task[n->task].tile_count < 2 ||
-            !interior_tiles(c, v, n, body, &interior)) {
+            !interior_tiles(c, v, n, &messages, &copies, &interior)) {
             add_node(pass, &out, n);
             continue;
         }
@@ -172,19 +237,64 @@ static bool is_fold(const rank_view *v, const node *n)
     return n->kind == NODE_LAUNCH && v->task[n->task].kind == PEAL_TASK_FOLD;
 }
 
-/* Of nodes that may come now: the most urgent, then as written. */
+/* Numbers, the smallest first. */
+typedef struct heap {
+    int *item;
+    int count;
+} heap;
+
+static void push(heap *h, int number)
+{
+    int at = h->count++;
+    for (; at > 0 && h->item[(at - 1) / 2] > number; at = (at - 1) / 2)
+        h->item[at] = h->item[(at - 1) / 2];
+    h->item[at] = number;
+}
+
+static void pop(heap *h)
+{
+    int number = h->item[--h->count], at = 0;
+    for (int child; (child = 2 * at + 1) < h->count; at = child) {
+        child += child + 1 < h->count && h->item[child + 1] < h->item[child];
+        if (h->item[child] >= number)
+            break;
+        h->item[at] = h->item[child];
+    }
+    h->item[at] = number;
+}
+
+/* Nodes that may come now. */
+enum { URGENCIES = 3 };
+typedef struct ready_nodes {
+    heap by_urgency[URGENCIES];
+    heap local;
+    bool *is_ordered;
+} ready_nodes;
+
+static void make_ready(ready_nodes *ready, const node_list *body, int i)
+{
+    push(&ready->by_urgency[urgency(body->item[i])], i);
+    if (body->item[i]->kind == NODE_LOCAL)
+        push(&ready->local, i);
+}
+
+static int smallest(heap *h, const bool *is_ordered)
+{
+    while (h->count && is_ordered[h->item[0]])
+        pop(h);
+    return h->count ? h->item[0] : -1;
+}
+
+/* The most urgent, then as written. */
 static int next_node(const common_input *c, const rank_view *v, const node_list *body,
-                     const int *waits)
+                     ready_nodes *ready)
 {
     int next = -1;
-    for (int i = 0; i < body->count; i++)
-        if (waits[i] == 0 && (next < 0 || urgency(body->item[i]) < urgency(body->item[next])))
-            next = i;
+    for (int i = 0; i < URGENCIES && next < 0; i++)
+        next = smallest(&ready->by_urgency[i], ready->is_ordered);
     bool gives_way = c->mode == PEAL_MODE_FUSED && is_fold(v, body->item[next]);
-    for (int i = 0; i < body->count && gives_way; i++)
-        if (waits[i] == 0 && body->item[i]->kind == NODE_LOCAL)
-            return i;
-    return next;
+    int local = gives_way ? smallest(&ready->local, ready->is_ordered) : -1;
+    return local >= 0 ? local : next;
 }
 
 void order_body(const common_input *c, const pass_context *pass, const rank_view *v,
@@ -193,22 +303,30 @@ void order_body(const common_input *c, const pass_context *pass, const rank_view
     if (c->mode == PEAL_MODE_SERIAL || c->mode == PEAL_MODE_SYNC)
         return; /* as written */
     split_body(c, pass, v, body);
-    int count = body->count;
+    int count = body->count, pairs, at = 0;
     node_list out = {0};
-    int *waits =
-        PEAL_ARENA_ARRAY(pass->arena, int, count + 1); /* unordered predecessors; -1: ordered */
-    bool *before = PEAL_ARENA_ARRAY(pass->arena, bool, (size_t)count *(size_t)count + 1);
-    for (int a = 0; a < count; a++)
-        for (int b = a + 1; b < count; b++)
-            if (body->item[b]->last || nodes_conflict(body->item[a], body->item[b])) {
-                before[(size_t)a * (size_t)count + (size_t)b] = true;
-                waits[b]++;
-            }
+    const node_pair *pair = find_precedence(pass, body, &pairs);
+    int *waits = PEAL_ARENA_ARRAY(pass->arena, int, count + 1); /* for how many it waits */
+    int *first = PEAL_ARENA_ARRAY(pass->arena, int, count + 1); /* of its pairs */
+    ready_nodes ready = {.is_ordered = PEAL_ARENA_ARRAY(pass->arena, bool, count + 1)};
+    for (int i = 0; i < URGENCIES; i++)
+        ready.by_urgency[i].item = PEAL_ARENA_ARRAY(pass->arena, int, count + 1);
+    ready.local.item = PEAL_ARENA_ARRAY(pass->arena, int, count + 1);
+    for (int i = 0; i < pairs; i++)
+        waits[pair[i].second]++;
+    for (int i = 0; i < count; i++) {
+        first[i] = at;
+        while (at < pairs && pair[at].first == i)
+            at++;
+        if (!waits[i])
+            make_ready(&ready, body, i);
+    }
     while (out.count < count) {
-        int next = next_node(c, v, body, waits);
-        waits[next] = -1;
-        for (int b = next + 1; b < count; b++)
-            waits[b] -= before[(size_t)next * (size_t)count + (size_t)b];
+        int next = next_node(c, v, body, &ready);
+        ready.is_ordered[next] = true;
+        for (int i = first[next]; i < pairs && pair[i].first == next; i++)
+            if (!--waits[pair[i].second])
+                make_ready(&ready, body, pair[i].second);
         add_node(pass, &out, body->item[next]);
     }
     *body = out;

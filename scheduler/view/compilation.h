@@ -49,6 +49,7 @@ typedef struct common_input {
     const peal_statement **statement; /* by id */
     int *statement_loop;              /* by id: the innermost loop, or LOOP_* */
     int *statement_section;           /* by id: LOOP_* */
+    bool *statement_awaited;          /* by id: some `after` names it */
     hidden_array *hidden;
     int hidden_count, hidden_capacity;
     int *statement_hidden;        /* by id: first hidden array; -1: none */

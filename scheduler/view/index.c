@@ -77,6 +77,8 @@ static void index_body(common_input *c, const pass_context *pass, const peal_bod
         c->statement[s->id] = s;
         c->statement_loop[s->id] = loop;
         c->statement_section[s->id] = section;
+        for (int k = 0; k < s->after_count; k++)
+            c->statement_awaited[s->after[k]] = true;
         if (s->kind == PEAL_STATEMENT_TASK)
             for (int k = 0; k < s->u.task.reduction_count; k++)
                 add_hidden(c, pass, s, k, &s->u.task.reduction[k], "partials");
@@ -103,6 +105,7 @@ void index_graph(common_input *c, const pass_context *pass)
     c->statement = PEAL_ARENA_ARRAY(pass->arena, const peal_statement *, g->statement_count + 1);
     c->statement_loop = PEAL_ARENA_ARRAY(pass->arena, int, g->statement_count + 1);
     c->statement_section = PEAL_ARENA_ARRAY(pass->arena, int, g->statement_count + 1);
+    c->statement_awaited = PEAL_ARENA_ARRAY(pass->arena, bool, g->statement_count + 1);
     c->statement_hidden = PEAL_ARENA_ARRAY(pass->arena, int, g->statement_count + 1);
     c->swap_group = PEAL_ARENA_ARRAY(pass->arena, int, g->array_count + 1);
     c->leads = (message_leads){PEAL_ARENA_ARRAY(pass->arena, int, g->statement_count + 1),

@@ -64,6 +64,7 @@ typedef struct node_list {
 
 typedef struct message_table message_table; /* messages/message_index.c */
 typedef struct walk_index walk_index;       /* order/walk_index.c */
+typedef struct read_boxes read_boxes;       /* messages/exchange.c */
 typedef struct segment_map segment_map;     /* channels/channels.h */
 
 /* What one statement became on one rank. */
@@ -102,9 +103,12 @@ typedef struct rank_view {
     message_end *end;
     int end_count;
     const message_end **sorted_end; /* by what identifies a message; made when asked for */
+    read_boxes **reads;             /* by array; on demand */
     /* STAGE_MESSAGES */
     rank_message *message; /* incoming and outgoing, in the order of statements, peers */
     int message_count, message_capacity;
+    int *first_of; /* by statement: the first message that it sends or receives here; -1: none */
+    int *next_of;  /* by message: the next of its statement; -1 */
     int *program_order; /* messages in program order, sends of a statement before its receives */
     peal_piece **local; /* by statement: images of my own points */
     int *local_count;
