@@ -8,29 +8,18 @@
  * there is one, so one more dependence of lag 1 covers them: each tile of A finishes its instances
  * in order. */
 #include "scheduler/geometry/geometry.h"
-#include "scheduler/lower/lowering.h"
+#include "scheduler/lower/candidates.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* The regions that an op stands in. */
 enum { IN_SECTION = -1, IN_STEP = -2 };
-
-int many_touches = 256;
-
-/* Pieces in which it is followed for whom nobody stands. */
-enum { OPEN_BOXES = 64 };
 
 typedef struct op_region {
     int loop;   /* index of the innermost LOOP op around it; IN_STEP: the outermost loop; IN_SECTION
                  */
     bool in_if; /* in an IF region inside that loop */
 } op_region;
-
-/* An op that touches an array, or one of the group whose number stands for it. */
-typedef struct op_touch {
-    int array, op;
-} op_touch;
 
 /* What is looked at first of a touch, side by side. */
 typedef struct touch_mark {
@@ -45,59 +34,20 @@ typedef struct dependence_pass {
     lowered_op *op;
     int count, step_first, step_end;
     op_region *region;
-    int *outermost;     /* by op: the outermost LOOP op around it; -1 */
-    op_touch *by_array; /* by array, then op */
-    int by_array_count;
+    int *outermost; /* by op: the outermost LOOP op around it; -1 */
+    candidates *candidates;
     touch_mark *mark; /* of all touches, by op */
     int *first_mark;  /* by op */
     op_touch *swap;   /* of groups, by group, then op */
     int swap_count;
-    int *seen; /* by op: 1 + the last op that asked for those which touch its arrays */
-    int *candidate;
-    int candidate_count;
     peal_dependence *found;
     int found_count, found_capacity;
     int found_first; /* of those on the op that is looked at */
 } dependence_pass;
 
-static int group_of(const common_input *c, int array)
-{
-    return array >= 0 && array < c->graph->array_count ? c->swap_group[array] : -1;
-}
-
-/* A group's number is one of its arrays'. */
-static int array_or_group(const common_input *c, int array)
-{
-    int group = group_of(c, array);
-    return group >= 0 ? group : array;
-}
-
-static int by_array(const void *left, const void *right)
-{
-    const op_touch *a = left, *b = right;
-    if (a->array != b->array)
-        return a->array < b->array ? -1 : 1;
-    return a->op < b->op ? -1 : a->op > b->op;
-}
-
-/* The first of a sorted list that is not before an op. */
-static int find_touch(const op_touch *list, int count, int array, int op)
-{
-    op_touch key = {array, op};
-    int low = 0, high = count;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (by_array(&list[middle], &key) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static bool swap_between(const dependence_pass *p, int group, int first, int end)
 {
-    int at = find_touch(p->swap, p->swap_count, group, first);
+    int at = find_op_touch(p->swap, p->swap_count, group, first);
     return at < p->swap_count && p->swap[at].array == group && p->swap[at].op < end;
 }
 
@@ -253,17 +203,14 @@ static void find_regions(dependence_pass *p)
     }
 }
 
-static void note_touches(dependence_pass *p)
+static void note_marks(dependence_pass *p)
 {
-    int count = 0, swaps = 0, kept = 0;
+    int count = 0, swaps = 0;
     for (int i = 0; i < p->count; i++) {
         count += p->op[i].touch_count;
         swaps += p->op[i].op.kind == PEAL_OP_SWAP;
     }
-    p->by_array = PEAL_ARENA_ARRAY(p->pass->arena, op_touch, count + 1);
     p->swap = PEAL_ARENA_ARRAY(p->pass->arena, op_touch, swaps + 1);
-    p->seen = PEAL_ARENA_ARRAY(p->pass->arena, int, p->count);
-    p->candidate = PEAL_ARENA_ARRAY(p->pass->arena, int, p->count);
     p->mark = PEAL_ARENA_ARRAY(p->pass->arena, touch_mark, count + 1);
     p->first_mark = PEAL_ARENA_ARRAY(p->pass->arena, int, p->count);
     for (int i = 0, n = 0; i < p->count; i++) {
@@ -271,140 +218,11 @@ static void note_touches(dependence_pass *p)
         for (int k = 0; k < p->op[i].touch_count; k++, n++) {
             const touch *t = &p->op[i].touch[k];
             p->mark[n] = (touch_mark){array_or_group(p->c, t->array), t->write};
-            p->by_array[n] = (op_touch){p->mark[n].array, i};
         }
         if (p->op[i].op.kind == PEAL_OP_SWAP)
             p->swap[p->swap_count++] = (op_touch){p->c->swap_group[p->op[i].op.first], i};
     }
-    qsort(p->by_array, (size_t)count, sizeof(*p->by_array), by_array);
-    qsort(p->swap, (size_t)swaps, sizeof(*p->swap), by_array);
-    for (int i = 0; i < count; i++)
-        if (!i || by_array(&p->by_array[i - 1], &p->by_array[i]))
-            p->by_array[kept++] = p->by_array[i];
-    p->by_array_count = kept;
-}
-
-static void add_candidate(dependence_pass *p, int b, int a)
-{
-    if (p->seen[a] != b + 1)
-        p->candidate[p->candidate_count++] = a;
-    p->seen[a] = b + 1;
-}
-
-static bool is_unconditional(const dependence_pass *p, int op)
-{
-    return p->region[op].loop < 0 && !p->region[op].in_if;
-}
-
-/* What of a touch no later write stands for yet. */
-typedef struct open_part {
-    peal_box box[OPEN_BOXES];
-    int count;
-} open_part;
-
-/* Too many pieces: they stay as they are. */
-static void close_box(open_part *open, const peal_box *box)
-{
-    open_part left = {.count = 0};
-    for (int i = 0; i < open->count; i++) {
-        box_list rest = {.count = 0};
-        subtract_box(&open->box[i], box, &rest);
-        if (left.count + rest.count > OPEN_BOXES)
-            return;
-        for (int k = 0; k < rest.count; k++)
-            left.box[left.count++] = rest.box[k];
-    }
-    *open = left;
-}
-
-static bool is_open(const open_part *open, const peal_box *box)
-{
-    for (int i = 0; i < open->count; i++)
-        if (peal_box_meets(&open->box[i], box))
-            return true;
-    return false;
-}
-
-/* The ops [first, end) of one section that touch what is open, from the last one backwards. One
- * that always writes a part of it has waited for whoever had touched that before: it stands for
- * them, element by element. */
-static void add_backwards(dependence_pass *p, int b, const touch *t, int first, int end,
-                          open_part *open)
-{
-    int at = find_touch(p->by_array, p->by_array_count, t->array, end) - 1;
-    for (;
-         at >= 0 && open->count && p->by_array[at].array == t->array && p->by_array[at].op >= first;
-         at--) {
-        int a = p->by_array[at].op;
-        const lowered_op *op = &p->op[a];
-        bool stands = is_unconditional(p, a) && !op->waits_for_nothing, met = false;
-        for (int i = 0; i < op->touch_count; i++)
-            met |= op->touch[i].array == t->array && (op->touch[i].write || t->write) &&
-                   is_open(open, &op->touch[i].box);
-        if (!met)
-            continue;
-        add_candidate(p, b, a);
-        for (int i = 0; i < op->touch_count && stands; i++)
-            if (op->touch[i].array == t->array && op->touch[i].write && !op->touch[i].per_tile)
-                close_box(open, &op->touch[i].box);
-    }
-}
-
-/* Adds the ops that touch what a touch of B does; where these are many, without those for which
- * another one stands. False: some may be left out. */
-static bool add_candidates(dependence_pass *p, int b, const touch *t)
-{
-    int array = array_or_group(p->c, t->array);
-    int first = find_touch(p->by_array, p->by_array_count, array, 0), end = first;
-    while (end < p->by_array_count && p->by_array[end].array == array)
-        end++;
-    bool pruned = end - first > many_touches && group_of(p->c, array) < 0 && is_unconditional(p, b);
-    if (pruned) {
-        bool in_step = b >= p->step_first && b < p->step_end;
-        int section = in_step ? p->step_first : b < p->step_first ? 0 : p->step_end;
-        open_part open = {.box = {t->box}, .count = 1};
-        add_backwards(p, b, t, section, b, &open);
-        if (!open.count)
-            return false;
-        open_part before = open;
-        if (in_step) /* in the step before, if there is one */
-            add_backwards(p, b, t, b, p->step_end, &before);
-        end = find_touch(p->by_array, p->by_array_count, array, section);
-    }
-    for (int i = first; i < end; i++)
-        add_candidate(p, b, p->by_array[i].op);
-    return !pruned;
-}
-
-/* Of an array of which all ops have been added, no more can be. */
-static void add_candidates_of(dependence_pass *p, int b, const touch *list, int count)
-{
-    int complete = -1;
-    for (int i = 0; i < count; i++)
-        if (list[i].array != complete && add_candidates(p, b, &list[i]))
-            complete = list[i].array;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    return *(const int *)a - *(const int *)b;
-}
-
-/* The ops that touch what B does, in their order. */
-static void find_candidates(dependence_pass *p, int b)
-{
-    const lowered_op *ob = &p->op[b];
-    p->candidate_count = 0;
-    add_candidates_of(p, b, ob->touch, ob->touch_count);
-    add_candidates_of(p, b, ob->extra, ob->extra_count);
-    if (p->candidate_count < p->count / 16) {
-        qsort(p->candidate, (size_t)p->candidate_count, sizeof(int), ascending);
-        return;
-    }
-    p->candidate_count = 0; /* many: a look at all is faster than to sort them */
-    for (int a = 0; a < p->count; a++)
-        if (p->seen[a] == b + 1)
-            p->candidate[p->candidate_count++] = a;
+    p->swap_count = sort_op_touches(p->swap, swaps);
 }
 
 static void find_for(dependence_pass *p, int b)
@@ -413,9 +231,10 @@ static void find_for(dependence_pass *p, int b)
     p->found_count = 0;
     if (ob->waits_for_nothing)
         return;
-    find_candidates(p, b);
-    for (int n = 0; n < p->candidate_count; n++) {
-        int a = p->candidate[n];
+    int candidate_count;
+    const int *candidate = find_candidates(p->candidates, b, &candidate_count);
+    for (int n = 0; n < candidate_count; n++) {
+        int a = candidate[n];
         p->found_first = p->found_count;
         if (!can_precede(p, a, b))
             continue;
@@ -443,7 +262,11 @@ void make_dependences(const common_input *c, const pass_context *pass, rank_view
                          .step_first = step_first,
                          .step_end = step_end};
     find_regions(&p);
-    note_touches(&p);
+    note_marks(&p);
+    bool *always = PEAL_ARENA_ARRAY(pass->arena, bool, count);
+    for (int i = 0; i < count; i++)
+        always[i] = p.region[i].loop < 0 && !p.region[i].in_if;
+    p.candidates = begin_candidates(c, pass, op, count, step_first, step_end, always);
     for (int b = 0; b < count; b++)
         if (op[b].same_as >= 0) {
             op[b].op.dependence = op[op[b].same_as].op.dependence;

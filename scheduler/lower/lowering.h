@@ -25,10 +25,13 @@ typedef struct lowered_op {
     bool waits_for_nothing; /* a WAIT: what it writes was ordered by the sender */
 } lowered_op;
 
+void make_dependences(const common_input *c, const pass_context *pass, rank_view *v, lowered_op *op,
+                      int count, int step_first, int step_end);
+
+/* ---- candidates.c ---- */
+
 /* Ops that touch an array, from which on most dependences on them are left to others that stand
  * between. Tests change it. */
 extern int many_touches;
-void make_dependences(const common_input *c, const pass_context *pass, rank_view *v, lowered_op *op,
-                      int count, int step_first, int step_end);
 
 #endif

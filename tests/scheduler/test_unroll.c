@@ -307,6 +307,41 @@ static void test_graphs_that_went_wrong_once(void **state)
         check_text(once_wrong[i].text, once_wrong[i].ranks);
 }
 
+/* Halos that neighbours store in place, where others stand between an op and what it may have to
+ * wait for: so does a WAIT, since its sender had to hear that the memory is free. Rows of 512
+ * points go in place. */
+static void test_dependences_left_to_others(void **state)
+{
+    static const char two_fields[] =
+        "peal: 1\nkernels: k.c\ntopology: {dims: [1, auto]}\nrepeat: 4\n"
+        "fields: {a: {size: [512, 16], halo: [0, 1]}, b: {like: a}}\nsetup: [{exchange: a}]\n"
+        "step:\n"
+        "- {exchange: a}\n- {task: t1, box: a, read: {a: {star: [0, 1]}}, write: b}\n"
+        "- {exchange: b}\n- {task: t2, box: b, read: {b: {star: [0, 1]}}, write: a}\n"
+        "- {exchange: a}\n- {task: t3, box: a, tile: [512, 2], read: {a: {star: [0, 1]}}, write: "
+        "b}\n- {exchange: b}\n- {task: t4, box: b, tile: [512, 4], read: {b: {star: [0, 1]}}, "
+        "write: a}\n- {exchange: a}\n"
+        "- {task: t5, box: {a: {grow: [0, 1]}}, update: a}\n"
+        "- {task: t6, box: b, read: {a: {star: [0, 1]}}, write: b}\n";
+    static const char one_field[] =
+        "peal: 1\nkernels: k.c\ntopology: {dims: [1, auto]}\nrepeat: 4\n"
+        "fields: {a: {size: [512, 16], halo: [0, 1]}, b: {like: a, halo: 0}}\n"
+        "step:\n"
+        "- {exchange: a}\n- {task: t1, box: b, read: {a: {star: [0, 1]}}, write: b}\n"
+        "- {exchange: a}\n- {task: t2, box: b, read: {a: {star: [0, 1]}}, update: b}\n"
+        "- {task: t3, box: a, read: b, update: a}\n"
+        "- {exchange: a}\n- {exchange: a}\n"
+        "- {task: t4, box: b, read: {a: {star: [0, 1]}}, update: b}\n"
+        "- {task: t5, box: a, read: b, write: a}\n";
+    (void)state;
+    many_touches = 0;
+    for (int ranks = 1; ranks <= 4; ranks++) {
+        check_text(two_fields, ranks);
+        check_text(one_field, ranks);
+    }
+    many_touches = 256;
+}
+
 static void test_stream_schedules_order_all_conflicts(void **state)
 {
     (void)state;
@@ -343,6 +378,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fused_schedules_order_all_conflicts),
         cmocka_unit_test(test_twins_order_all_conflicts),
+        cmocka_unit_test(test_dependences_left_to_others),
         cmocka_unit_test(test_graphs_that_went_wrong_once),
         cmocka_unit_test(test_stream_schedules_order_all_conflicts),
         cmocka_unit_test(test_mutants_are_noticed),
