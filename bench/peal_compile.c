@@ -5,8 +5,10 @@
  *   irregular  every rank sends to 10 others that a list names: N messages in all; should grow with
  *              N, and no faster
  *   ranks      the regular graph on N ranks: ranks that look alike are analysed once
+ *   statements a step of N statements (exchanges, tasks, values) on two fields, on 4 ranks, halos
+ *              stored in place: should grow with N, and no faster
  *
- * usage: peal_compile regular|irregular|ranks N [...] */
+ * usage: peal_compile regular|irregular|ranks|statements N [...] */
 #include "measure.h"
 
 #include "dsl/dsl.h"
@@ -76,11 +78,33 @@ static peal_graph *make_irregular(void)
     return g;
 }
 
+static peal_graph *make_statements(long count)
+{
+    peal_graph *g = new_graph();
+    peal_graph_set_topology(g, .dims = "[2, 2]");
+    peal_graph_add_field(g, .name = "a", .size = "[2048, 2048]", .halo = "1");
+    peal_graph_add_field(g, .name = "b", .like = "a");
+    peal_graph_add_buffer(g, .name = "s");
+    peal_graph_begin(g, PEAL_STEP);
+    for (long i = 0; i < count / 3; i++) {
+        const char *from = i % 2 ? "b" : "a", *to = i % 2 ? "a" : "b";
+        char name[32];
+        snprintf(name, sizeof(name), "t%ld", i);
+        peal_graph_add_exchange(g, .exchange = {{.name = from}});
+        peal_graph_add_task(g, .name = name, .function = nothing, .box = {.name = to},
+                            .read = {{.name = from, .star = "1"}}, .write = {{.name = to}});
+        peal_graph_add_set(g, .set = "s", .value = "s + 1");
+    }
+    peal_graph_end(g);
+    return g;
+}
+
 /* One compile; nanoseconds, and the bytes that it holds at its end. */
 static double compile(const char *kind, long number, double *bytes)
 {
     const bool irregular = strcmp(kind, "irregular") == 0, many = strcmp(kind, "ranks") == 0;
-    int ranks = irregular ? (int)(number / DEGREE) : many ? (int)number : 8;
+    const bool statements = strcmp(kind, "statements") == 0;
+    int ranks = irregular ? (int)(number / DEGREE) : many ? (int)number : statements ? 4 : 8;
     const peal_machine machine = {.ranks = ranks,
                                   .processes = ranks,
                                   .workers = 2,
@@ -90,7 +114,9 @@ static double compile(const char *kind, long number, double *bytes)
     peal_compilation *compilation = NULL;
     peal_diagnostics *diagnostics = peal_diagnostics_create();
     double start = bench_now_ns();
-    peal_graph *graph = irregular ? make_irregular() : make_regular(many ? 256 : number);
+    peal_graph *graph = irregular    ? make_irregular()
+                        : statements ? make_statements(number)
+                                     : make_regular(many ? 256 : number);
     peal_status status = peal_graph_resolve(graph, diagnostics, &data);
     if (status == PEAL_STATUS_OK) {
         status =
@@ -117,7 +143,7 @@ static double compile(const char *kind, long number, double *bytes)
 int main(int argc, char **argv)
 {
     if (argc < 3 || argc % 2 == 0) {
-        fprintf(stderr, "usage: %s regular|irregular|ranks N [...]\n", argv[0]);
+        fprintf(stderr, "usage: %s regular|irregular|ranks|statements N [...]\n", argv[0]);
         return PEAL_STATUS_USAGE;
     }
     bench_pin(0);

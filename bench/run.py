@@ -30,7 +30,8 @@ CASES = {
               "1 1000000", "2 1000000", "8 1000000", "64 1000000"],
     "compile": ["regular 1000", "regular 1000000", "regular 1000000000",
                 "irregular 10000", "irregular 100000", "irregular 1000000", "irregular 10000000",
-                "ranks 8", "ranks 512", "ranks 4096", "ranks 100000", "ranks 1000000"],
+                "ranks 8", "ranks 512", "ranks 4096", "ranks 100000", "ranks 1000000",
+                "statements 900", "statements 3000", "statements 9000"],
 }
 UNIT = {"halo": "ns an exchange", "jacobi": "ns a step", "exchange": "ns a step",
         "tiles": "ns a tile", "compile": "ns"}
@@ -274,10 +275,11 @@ def table(bench, case, series, rounds, limit):
 
 
 def compile_checks(rows, rounds):
-    """The promises of the compile benchmark, from its cases: regular/N, irregular/N."""
+    """The promises of the compile benchmark, from its cases: regular/N, irregular/N, ..."""
     value = {case: best_of(series.values(), rounds) for case, series in rows.items()}
     lines = []
-    for name, wanted in (("regular", 1.2), ("ranks", 1.2), ("irregular", None)):
+    for name, wanted in (("regular", 1.2), ("ranks", 1.2), ("irregular", None),
+                         ("statements", None)):
         sizes = sorted(int(c.split("/")[1]) for c in value if c.startswith(name + "/"))
         points = [(n, value[f"{name}/{n}"]) for n in sizes if value[f"{name}/{n}"]]
         if not points:
@@ -293,7 +295,10 @@ def compile_checks(rows, rounds):
             what = "tiles" if name == "regular" else name
             lines.append(f"{name}: time within {spread:.2f}x, memory within {memory:.2f}x over "
                          f"{sizes[0]} to {sizes[-1]} {what} ({wanted} wanted): {word}")
-        for n, s in points if not wanted else []:
+        for n, s in points if name == "statements" else []:
+            lines.append(f"statements: {n}: {times[n] / n / 1e3:.1f} us and {(s.bytes or 0) / n:.0f} "
+                         f"bytes a statement, {times[n] / 1e9:.2f} s (5 s wanted for 9000)")
+        for n, s in points if name == "irregular" else []:
             each, room = times[n] / n, (s.bytes or 0) / n
             word = "met" if each <= 100 and room <= 100 else "MISSED"
             lines.append(f"irregular: {n} edges: {each:.1f} ns and {room:.1f} bytes an edge "

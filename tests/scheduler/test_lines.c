@@ -191,31 +191,41 @@ static void test_bytes_of_messages(void **state)
     assert_true(bytes_an_end(rows, 10000, 2.0 * 10000 * 100) < 100);
 }
 
-/* Twice as many statements need twice as many bytes, but for dependences, which are in the
- * schedule. */
-static double bytes_of_exchanges(int count)
+/* What a schedule of exchanges and tasks on two fields costs, halos staged or stored in place,
+ * tasks of one tile or of many. */
+static double bytes_of_steps(int count, int side, peal_mode mode)
 {
-    static const char head[] = HEAD "topology: {dims: [auto, auto]}\n"
-                                    "fields: {u: {size: [64, 64], halo: 1}, v: {like: u}}\nstep:\n";
-    char *text = malloc(sizeof(head) + (size_t)count * 160);
-    size_t used = (size_t)sprintf(text, "%s", head);
+    char *text = malloc(512 + (size_t)count * 160);
+    const peal_schedule *schedule;
+    job j;
     assert_non_null(text);
+    size_t used = (size_t)sprintf(text,
+                                  HEAD "topology: {dims: [1, 4]}\n"
+                                       "fields: {u: {size: [%d, %d], halo: 1}, v: {like: u}}\n"
+                                       "step:\n",
+                                  side, side);
     for (int i = 0; i < count; i++)
         used += (size_t)sprintf(text + used,
                                 "- {exchange: %c}\n"
                                 "- {task: t%d, kernel: t, box: %c, read: {%c: {grow: 1}}, "
                                 "write: %c}\n",
                                 "uv"[i % 2], i, "vu"[i % 2], "uv"[i % 2], "vu"[i % 2]);
-    double bytes = bytes_an_end(text, 4, 1);
+    begin(&j, text, 4, mode);
+    assert_int_equal(peal_compilation_schedule(j.c, 1, &schedule), 0);
+    double bytes = (double)peal_compilation_bytes(j.c);
+    end(&j);
     free(text);
     return bytes;
 }
 
+/* Four times as many statements need four times as many bytes. */
 static void test_bytes_of_statements(void **state)
 {
+    static const peal_mode of[] = {PEAL_MODE_SYNC, PEAL_MODE_STREAM, PEAL_MODE_FUSED};
     (void)state;
-    double few = bytes_of_exchanges(125), many = bytes_of_exchanges(500);
-    assert_true(many < 6 * few);
+    for (int side = 64; side <= 1024; side *= 16)
+        for (size_t m = 0; m < sizeof(of) / sizeof(of[0]); m++)
+            assert_true(bytes_of_steps(1000, side, of[m]) < 6 * bytes_of_steps(250, side, of[m]));
 }
 
 int main(void)
