@@ -123,28 +123,36 @@ static bool evaluate_integer(const peal_walk *walk, const peal_walk_value *value
 
 /* ---- preparation ---- */
 
+/* By channel the first op that counts its messages, and by op the next one of its channel; those
+ * that count with an earlier one are left out. 0: none, else 1 + the op. */
+typedef struct channel_ops {
+    int *first, *next;
+} channel_ops;
+
 /* Ops of one kind on one end of a channel count its messages together. */
-static int message_counter(peal_walk_program *program, int index)
+static int message_counter(peal_walk_program *program, int index, channel_ops *list)
 {
     const peal_op *op = &program->schedule->op[index];
+    int *link = &list->first[op->channel];
 
-    for (int i = 0; i < index; i++) {
-        const peal_op *other = &program->schedule->op[i];
-        if (program->op[i].message_counter >= 0 && other->channel == op->channel &&
-            other->kind == op->kind && other->credit == op->credit && other->copy == op->copy)
-            return program->op[i].message_counter;
+    for (; *link; link = &list->next[*link - 1]) {
+        const peal_op *other = &program->schedule->op[*link - 1];
+        if (other->kind == op->kind && other->credit == op->credit && other->copy == op->copy)
+            return program->op[*link - 1].message_counter;
     }
+    *link = index + 1;
     return program->message_counter_count++;
 }
 
-static peal_status prepare_op(peal_walk_program *program, int index, peal_diagnostics *diagnostics)
+static peal_status prepare_op(peal_walk_program *program, int index, channel_ops *list,
+                              peal_diagnostics *diagnostics)
 {
     const peal_op *op = &program->schedule->op[index];
     peal_walk_op *out = &program->op[index];
     bool has_channel = (op->kind == PEAL_OP_COPY && op->copy != PEAL_COPY_LOCAL) ||
                        op->kind == PEAL_OP_WRITE || op->kind == PEAL_OP_WAIT;
 
-    out->message_counter = has_channel ? message_counter(program, index) : -1;
+    out->message_counter = has_channel ? message_counter(program, index, list) : -1;
     out->decision_loop = -1;
     if (op->kind == PEAL_OP_LAUNCH) {
         const peal_schedule_task *task = &program->schedule->task[op->task];
@@ -187,8 +195,10 @@ peal_status peal_walk_program_create(const peal_schedule *schedule, peal_arena *
     for (int i = 0; i < schedule->decision_count; i++)
         program->decision_op[i] = -1;
     program->op = PEAL_ARENA_ARRAY(arena, peal_walk_op, schedule->op_count + 1);
+    channel_ops list = {PEAL_ARENA_ARRAY(arena, int, schedule->channel_count + 1),
+                        PEAL_ARENA_ARRAY(arena, int, schedule->op_count + 1)};
     for (int i = 0; i < schedule->op_count && !status; i++)
-        status = prepare_op(program, i, diagnostics);
+        status = prepare_op(program, i, &list, diagnostics);
     *out = program;
     return status;
 }

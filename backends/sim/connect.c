@@ -39,11 +39,6 @@ int sim_network_peer(const sim_network *n, int number, int channel, int peer_num
     return find(n, key_of(n, number, channel, peer_number))->channel;
 }
 
-static bool ends_agree(const sim_channel *a, const sim_channel *b)
-{
-    return a->name == b->name && a->outgoing != b->outgoing && a->offset == -b->offset;
-}
-
 static bool words_agree(const sim_channel *a, const sim_channel *b)
 {
     return a->bytes == b->bytes && a->credit == b->credit && a->slots == b->slots &&
@@ -53,12 +48,21 @@ static bool words_agree(const sim_channel *a, const sim_channel *b)
 /* The peer's channel; -1: there is none, or the two ends describe different messages. */
 static int find_end(const sim_program *peer, const sim_channel *mine)
 {
-    for (int i = 0; i < peer->schedule->channel_count; i++) {
-        const sim_channel *c = &peer->channel[i];
-        if (ends_agree(mine, c))
-            return words_agree(mine, c) ? i : -1;
+    const sim_channel wanted = {.name = mine->name,
+                                .outgoing = !mine->outgoing,
+                                .offset = -mine->offset};
+    int count = peer->schedule->channel_count, low = 0, high = count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (sim_compare_ends(peer->by_end[middle], &wanted) < 0)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return -1;
+    if (low == count || sim_compare_ends(peer->by_end[low], &wanted) ||
+        !words_agree(mine, peer->by_end[low]))
+        return -1;
+    return (int)(peer->by_end[low] - peer->channel);
 }
 
 static peal_status grow(sim_network *n, peal_arena *arena)

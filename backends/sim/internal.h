@@ -45,6 +45,8 @@ typedef struct sim_channel {
 } sim_channel;
 
 /* A schedule unrolled, once for all ranks that are alike. */
+int sim_compare_ends(const sim_channel *a, const sim_channel *b);
+
 typedef struct sim_program {
     const peal_schedule *schedule;
     int lanes;
@@ -57,10 +59,11 @@ typedef struct sim_program {
                              verdict that the CPU waited for; NULL: at once */
     const sim_cost *cost; /* by op */
     const sim_channel *channel;
-    const int32_t *write_item; /* WRITEs by channel: of flags if it is outgoing, else of credits */
-    const int32_t *is_verdict; /* by item: the epoch that begins with its verdict; 0: none */
-    const double *epoch_post;  /* by epoch: how long the CPU takes to enqueue its items */
-    int step_ops;              /* items of the first step */
+    const sim_channel **by_end; /* by what sim_compare_ends() compares */
+    const int32_t *write_item;  /* WRITEs by channel: of flags if it is outgoing, else of credits */
+    const int32_t *is_verdict;  /* by item: the epoch that begins with its verdict; 0: none */
+    const double *epoch_post;   /* by epoch: how long the CPU takes to enqueue its items */
+    int step_ops;               /* items of the first step */
     int64_t all_steps;
 } sim_program;
 

@@ -3,6 +3,7 @@
 #include "backends/sim/internal.h"
 #include "base/walk.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_LANES = INT16_MAX / 2 };
@@ -27,7 +28,9 @@ typedef struct unrolling {
     int32_t *latest[2]; /* by op: item of its latest instance, and of the one before */
     int32_t *lane_last; /* by lane */
     int32_t *newest;    /* by lane: its latest item that the item which is being made needs */
-    decided *decision;  /* by slot */
+    int *needed;        /* the lanes that have one */
+    int needed_count;
+    decided *decision; /* by slot */
     double *posted;
     int posted_capacity;
     double post_s;       /* since the latest verdict */
@@ -101,27 +104,35 @@ static void need(unrolling *u, int32_t item, int own_lane)
     if (item == NO_ITEM)
         return;
     int lane = u->item[item].lane;
-    if (lane != own_lane && item > u->newest[lane])
-        u->newest[lane] = item;
+    if (lane == own_lane || item <= u->newest[lane])
+        return;
+    if (u->newest[lane] == NO_ITEM)
+        u->needed[u->needed_count++] = lane;
+    u->newest[lane] = item;
+}
+
+static int ascending(const void *left, const void *right)
+{
+    return *(const int *)left - *(const int *)right;
 }
 
 /* Lists what an item needs. Lanes do one item after the other, so the latest one of each lane is
  * enough. */
 static void add_needs(unrolling *u, const peal_op *op, sim_item *item)
 {
-    for (int i = 0; i < u->out->lanes; i++)
-        u->newest[i] = NO_ITEM;
+    u->needed_count = 0;
     for (int i = 0; i < op->dependence_count; i++) {
         const peal_dependence *d = &op->dependence[i];
         need(u, u->latest[d->lag ? 1 : 0][d->op], item->lane);
     }
     need(u, u->verdict, item->lane);
     item->need = u->need_count;
-    for (int i = 0; i < u->out->lanes; i++) {
-        if (u->newest[i] == NO_ITEM)
-            continue;
+    qsort(u->needed, (size_t)u->needed_count, sizeof(*u->needed), ascending);
+    for (int i = 0; i < u->needed_count; i++) {
+        int lane = u->needed[i];
         PEAL_ARENA_ROOM(u->scratch, u->need, u->need_count, u->need_capacity);
-        u->need[u->need_count++] = (sim_need){i, u->newest[i]};
+        u->need[u->need_count++] = (sim_need){lane, u->newest[lane]};
+        u->newest[lane] = NO_ITEM;
         item->need_count++;
     }
 }
@@ -238,6 +249,39 @@ static uint64_t hash_edge(const peal_channel *channel)
     return hash;
 }
 
+int sim_compare_ends(const sim_channel *a, const sim_channel *b)
+{
+    if (a->name != b->name)
+        return a->name < b->name ? -1 : 1;
+    if (a->offset != b->offset)
+        return a->offset < b->offset ? -1 : 1;
+    return a->outgoing - b->outgoing;
+}
+
+static int by_end(const void *left, const void *right)
+{
+    const sim_channel *a = *(sim_channel *const *)left, *b = *(sim_channel *const *)right;
+    int order = sim_compare_ends(a, b);
+    return order ? order : a < b ? -1 : a > b;
+}
+
+/* Statements of one line may share a name: their channels are numbered. Then lists all by name. */
+static void name_ends(sim_channel *channel, int count, peal_arena *arena, sim_program *out)
+{
+    const sim_channel **list = PEAL_ARENA_ARRAY(arena, const sim_channel *, count + 1);
+    uint64_t *number = PEAL_ARENA_ARRAY(arena, uint64_t, count + 1);
+    for (int i = 0; i < count; i++)
+        list[i] = &channel[i];
+    qsort(list, (size_t)count, sizeof(*list), by_end);
+    for (int i = 1; i < count; i++)
+        if (!sim_compare_ends(list[i - 1], list[i]))
+            number[list[i] - channel] = number[list[i - 1] - channel] + 1;
+    for (int i = 0; i < count; i++)
+        channel[i].name += number[i];
+    qsort(list, (size_t)count, sizeof(*list), by_end);
+    out->by_end = list;
+}
+
 static void make_channels(unrolling *u, peal_arena *arena)
 {
     const peal_schedule *schedule = u->schedule;
@@ -254,11 +298,7 @@ static void make_channels(unrolling *u, peal_arena *arena)
                                    .staged = c->staged_count,
                                    .bytes = c->message_bytes};
     }
-    for (int i = 0; i < schedule->channel_count; i++) /* statements of one line may share a name */
-        for (int k = 0; k < i; k++)
-            channel[i].name += channel[k].offset == channel[i].offset &&
-                               channel[k].outgoing == channel[i].outgoing &&
-                               channel[k].name == channel[i].name;
+    name_ends(channel, schedule->channel_count, arena, u->out);
     for (int i = 0; i < u->item_count; i++) {
         const peal_op *op = &schedule->op[u->item[i].op];
         if (op->channel < 0)
@@ -319,6 +359,8 @@ static peal_status begin(unrolling *u, peal_arena *arena)
     u->lane_last = PEAL_ARENA_ARRAY(u->scratch, int32_t, u->out->lanes);
     fill_none(u->lane_last, u->out->lanes);
     u->newest = PEAL_ARENA_ARRAY(u->scratch, int32_t, u->out->lanes);
+    fill_none(u->newest, u->out->lanes);
+    u->needed = PEAL_ARENA_ARRAY(u->scratch, int, u->out->lanes);
     u->decision = PEAL_ARENA_ARRAY(u->scratch, decided, schedule->decision_count + 1);
     u->verdict = NO_ITEM;
     return PEAL_STATUS_OK;
