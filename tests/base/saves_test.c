@@ -142,7 +142,7 @@ static void a_part_of_another_is_not_read(void **state)
  */
 static void save_among_others(int job)
 {
-    char path[64], name[PEAL_NEW_FILE_NAME], ours[PEAL_NEW_FILE_NAME];
+    char path[64], name[PEAL_NEW_FILE_NAME], ours[PEAL_NEW_FILE_NAME / 2];
     peal_target target;
     int file = -1, error = 0;
     snprintf(path, sizeof(path), "%s/out-%d", folder, job);
