@@ -5,6 +5,7 @@
  * compile has allocated is freed as a whole. A little is held back for what there is to say then.
  */
 #include "base/arena.h"
+#include "base/clock.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -19,7 +20,7 @@ typedef struct block {
     max_align_t data[];
 } block;
 
-enum { RESERVE_BYTES = 16384 };
+enum { RESERVE_BYTES = 16384, ALLOCATIONS_A_LOOK = 256 };
 
 struct peal_arena {
     block *blocks;
@@ -30,6 +31,9 @@ struct peal_arena {
     peal_arena_guard *guard;
     void *reserve;
     size_t wanted;
+    int64_t until_ns; /* of the thread's processor time; 0: any time */
+    int looks;
+    bool is_late;
 };
 
 peal_arena *peal_arena_create(void)
@@ -122,6 +126,32 @@ void peal_arena_fail(peal_arena *arena, size_t bytes)
     longjmp(arena->guard->jump, 1);
 }
 
+void peal_arena_limit(peal_arena *arena, int64_t cpu_ns)
+{
+    arena->until_ns = cpu_ns > 0 ? peal_clock_thread_cpu_ns() + cpu_ns : 0;
+    arena->is_late = false;
+}
+
+bool peal_arena_is_late(const peal_arena *arena)
+{
+    return arena->is_late;
+}
+
+/* The clock costs more than an allocation. */
+static void look_at_clock(peal_arena *arena)
+{
+    if (++arena->looks < ALLOCATIONS_A_LOOK)
+        return;
+    arena->looks = 0;
+    while (arena->parent)
+        arena = arena->parent;
+    if (!arena->until_ns || peal_clock_thread_cpu_ns() <= arena->until_ns)
+        return;
+    arena->until_ns = 0;
+    arena->is_late = true;
+    peal_arena_fail(arena, 0);
+}
+
 size_t peal_arena_wanted(const peal_arena *arena)
 {
     return arena->wanted;
@@ -151,6 +181,7 @@ void *peal_arena_allocate(peal_arena *arena, size_t bytes)
 {
     size_t rounded = round_up(bytes);
     block *b = arena->blocks;
+    look_at_clock(arena);
     if (!b || b->size - b->used < rounded)
         b = add_block(arena, rounded);
     void *memory = (unsigned char *)b->data + b->used;

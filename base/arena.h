@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct peal_arena peal_arena;
 
@@ -56,6 +57,13 @@ void peal_arena_guard_end(peal_arena_guard *guard);
     (void)0
 /* Goes where an allocation of so many bytes would that cannot be met. */
 void peal_arena_fail(peal_arena *arena, size_t bytes) __attribute__((noreturn));
+/* The same where this thread has used so much more processor time, from now on, by the next of some
+ * hundred allocations; 0: it may take any time. Of an arena without a parent; those within it
+ * count.
+ */
+void peal_arena_limit(peal_arena *arena, int64_t cpu_ns);
+/* After a failure: whether it was this. */
+bool peal_arena_is_late(const peal_arena *arena);
 /* After a failure: the bytes that could not be had. */
 size_t peal_arena_wanted(const peal_arena *arena);
 

@@ -57,13 +57,18 @@ static rank_view *make_view_of_ends(rank_views *views, const pass_context *pass,
     return v;
 }
 
-/* Where the guard of the compilation's arena goes on; reports PEAL_E_COMPILE_OUT_OF_MEMORY, once.
- */
-static peal_status out_of_memory(peal_compilation *c)
+static peal_status why_exhausted(const peal_compilation *c)
+{
+    return peal_arena_is_late(c->own_arena) ? PEAL_STATUS_DEADLINE : PEAL_STATUS_ENVIRONMENT;
+}
+
+/* Where the guard of the compilation's arena goes on; reports PEAL_E_COMPILE_OUT_OF_MEMORY or
+ * PEAL_E_COMPILE_TOO_LONG, once. */
+static peal_status out_of_room(peal_compilation *c)
 {
     size_t used = peal_arena_bytes(c->own_arena), wanted = peal_arena_wanted(c->own_arena);
     if (c->exhausted)
-        return PEAL_STATUS_ENVIRONMENT;
+        return why_exhausted(c);
     if (c->scratch)
         used += peal_arena_bytes(c->scratch);
     if (c->ends) {
@@ -76,6 +81,14 @@ static peal_status out_of_memory(peal_compilation *c)
     c->ends = NULL;
     c->pass.diagnostics = c->own_diagnostics;
     c->exhausted = true;
+    if (peal_arena_is_late(c->own_arena))
+        return peal_report(c->pass.diagnostics, PEAL_E_COMPILE_TOO_LONG, (peal_source){0},
+                           "raise --deadline, or give the graph fewer statements or ranks",
+                           "checking a graph of %d statements on %d rank%s and making its "
+                           "schedules has used %lld ms of processor time",
+                           c->common.graph->statement_count, c->common.machine.ranks,
+                           c->common.machine.ranks == 1 ? "" : "s",
+                           (long long)(c->limit_ns / 1000000));
     return peal_report(c->pass.diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, (peal_source){0},
                        "check fewer ranks, or where there is more memory",
                        "no memory for the messages and schedules of %d rank%s: %zu bytes are in "
@@ -93,7 +106,7 @@ static peal_compilation *new_compilation(peal_arena *arena)
 /* What ranks share. */
 static peal_status prepare(peal_compilation *c)
 {
-    PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
+    PEAL_ARENA_GUARD(c->own_arena, return out_of_room(c));
     index_graph(&c->common, &c->pass);
     c->views.of = PEAL_ARENA_ARRAY(c->pass.arena, rank_view *, c->common.machine.ranks);
     c->conditions = create_conditions(&c->common, c->own_arena);
@@ -133,6 +146,19 @@ void peal_compilation_destroy(peal_compilation *compilation)
         peal_arena_destroy(compilation->own_arena);
 }
 
+void peal_compilation_limit(peal_compilation *compilation, int64_t deadline_ns)
+{
+    bool fits = deadline_ns < INT64_MAX / PEAL_COMPILE_DEADLINES;
+    compilation->limit_ns = fits ? deadline_ns * PEAL_COMPILE_DEADLINES : 0;
+}
+
+/* A call begins: what it may take counts from here. */
+static void begin_call(peal_compilation *c)
+{
+    if (!c->exhausted)
+        peal_arena_limit(c->own_arena, c->limit_ns);
+}
+
 /* Processes that leave the check to another one check specs whose slots depend on what it finds. */
 static peal_status know_leads(peal_compilation *c)
 {
@@ -144,35 +170,39 @@ static peal_status know_leads(peal_compilation *c)
 
 peal_status peal_compilation_schedule(peal_compilation *c, int rank, const peal_schedule **out)
 {
-    PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
+    PEAL_ARENA_GUARD(c->own_arena, return out_of_room(c));
+    begin_call(c);
     peal_status status = know_leads(c);
     if (status)
         return status;
     rank_view *v = c->exhausted ? NULL : view_at(&c->views, rank, STAGE_SCHEDULE);
     if (!v)
-        return c->exhausted ? PEAL_STATUS_ENVIRONMENT : c->views.of[rank]->status;
+        return c->exhausted ? why_exhausted(c) : c->views.of[rank]->status;
     *out = v->schedule;
     return PEAL_STATUS_OK;
 }
 
 peal_status peal_compilation_tasks(peal_compilation *c, int rank, const peal_schedule **out)
 {
-    PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
+    PEAL_ARENA_GUARD(c->own_arena, return out_of_room(c));
+    begin_call(c);
     rank_view *v = c->exhausted ? NULL : view_at(&c->views, rank, STAGE_TASKS);
     if (!v)
-        return c->exhausted ? PEAL_STATUS_ENVIRONMENT : c->views.of[rank]->status;
+        return c->exhausted ? why_exhausted(c) : c->views.of[rank]->status;
     return make_outline(&c->common, &c->pass, v, out);
 }
 
 peal_status peal_compilation_check(peal_compilation *c)
 {
-    PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
-    return c->exhausted ? PEAL_STATUS_ENVIRONMENT : check_all(c);
+    PEAL_ARENA_GUARD(c->own_arena, return out_of_room(c));
+    begin_call(c);
+    return c->exhausted ? why_exhausted(c) : check_all(c);
 }
 
 static bool find_alike(peal_compilation *c, int *like)
 {
-    PEAL_ARENA_GUARD(c->own_arena, out_of_memory(c); return false);
+    PEAL_ARENA_GUARD(c->own_arena, out_of_room(c); return false);
+    begin_call(c);
     return find_alike_ranks(c, like);
 }
 

@@ -20,6 +20,11 @@ peal_status peal_compilation_create(const peal_graph_data *graph, const peal_mac
                                     peal_compilation **out);
 void peal_compilation_destroy(peal_compilation *compilation);
 
+/* Each of the calls below may use PEAL_COMPILE_DEADLINES times the deadline of processor time; else
+ * it ends with PEAL_STATUS_DEADLINE, and so do later ones. 0, as at first: any time. */
+enum { PEAL_COMPILE_DEADLINES = 10 };
+void peal_compilation_limit(peal_compilation *compilation, int64_t deadline_ns);
+
 /* All checks of SPEC §9 over all ranks; reports everything it finds. */
 peal_status peal_compilation_check(peal_compilation *compilation);
 

@@ -33,8 +33,10 @@ static peal_status check_spec(const peal_options *options, int processes)
         status = spec_open(options, list, &spec);
     if (status == PEAL_STATUS_OK)
         status = peal_compilation_create(spec.data, &machine, PEAL_MODE_SYNC, list, &compilation);
-    if (status == PEAL_STATUS_OK)
+    if (status == PEAL_STATUS_OK) {
+        peal_compilation_limit(compilation, options->deadline_ns);
         status = peal_compilation_check(compilation);
+    }
     if (status != PEAL_STATUS_OK)
         peal_diagnostics_print(list, stderr, SHOWN_MESSAGES);
     peal_compilation_destroy(compilation);

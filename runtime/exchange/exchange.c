@@ -118,6 +118,8 @@ static peal_status schedule(peal_exchange *exchange)
     peal_mode mode = exchange->backend ? PEAL_MODE_STREAM : PEAL_MODE_SYNC;
     peal_status status = peal_compilation_create(exchange->data, &exchange->machine, mode,
                                                  session->diagnostics, &exchange->compilation);
+    if (!status)
+        peal_compilation_limit(exchange->compilation, session->deadline_ns);
     if (!status && session->identity.process == 0)
         status = peal_compilation_check(exchange->compilation);
     return status;

@@ -56,6 +56,12 @@ static peal_status resolve(peal_plan *plan)
     return status;
 }
 
+int64_t peal_plan_deadline_ns(const peal_plan *plan)
+{
+    double own_s = plan->options.deadline_s;
+    return own_s > 0 ? (int64_t)ceil(own_s * 1e9) : plan->session->deadline_ns;
+}
+
 /* Refuses what is too big before anything is allocated. */
 static peal_status create_oracles(peal_plan *plan)
 {
@@ -76,6 +82,8 @@ static peal_status schedule(peal_plan *plan)
     if (!status)
         status = peal_compilation_create(plan->data, &plan->machine, plan->mode,
                                          session->diagnostics, &plan->compilation);
+    if (!status)
+        peal_compilation_limit(plan->compilation, peal_plan_deadline_ns(plan));
     if (!status && session->identity.process == 0)
         status = peal_compilation_check(plan->compilation);
     if (!status) {
@@ -160,7 +168,6 @@ static peal_status join_bound(peal_plan *plan)
 peal_status peal_plan_arm(peal_plan *plan, const peal_binding *binding, peal_mode mode,
                           peal_saves *saves, peal_backend_plan **out)
 {
-    double deadline_s = plan->options.deadline_s;
     bool own = binding == &plan->binding;
     const peal_backend_desc desc = {
         .size = sizeof(desc),
@@ -170,8 +177,7 @@ peal_status peal_plan_arm(peal_plan *plan, const peal_binding *binding, peal_mod
         .workers = plan->machine.workers,
         .cores = plan->session->cores,
         .abort_word = &plan->session->abort_word,
-        .deadline_ns =
-            deadline_s > 0 ? (int64_t)ceil(deadline_s * 1e9) : plan->session->deadline_ns,
+        .deadline_ns = peal_plan_deadline_ns(plan),
         .allow_outside = plan->options.allow_outside,
         .saves = own ? plan->saves : saves,
         .cache_folder = plan->options.cache_folder,

@@ -69,6 +69,8 @@ struct peal_plan {
 /* outputs.c: whether setup loads files while other ranks may already save theirs: then all of them
  * end it before any goes on. */
 bool peal_plan_ends_setup(const peal_plan *plan);
+/* The longest wait without progress: its own, or the session's. */
+int64_t peal_plan_deadline_ns(const peal_plan *plan);
 /* outputs.c: whether the files that `save` names can be made. */
 peal_status peal_plan_check_outputs(const peal_plan *plan);
 /* outputs.c: the memory in which ranks count what they have saved, in process 0; then what every

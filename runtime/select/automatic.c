@@ -77,7 +77,8 @@ static void predict(const peal_plan *plan, const peal_known_times *known, peal_c
                                        .machine = &machine,
                                        .times = &known->times,
                                        .mode = item->mode,
-                                       .most_ops = MOST_OPS};
+                                       .most_ops = MOST_OPS,
+                                       .deadline_ns = peal_plan_deadline_ns(plan)};
     if (known->times.given && !peal_predict(&desc, &prediction))
         item->predicted_s = prediction.step_s;
 }

@@ -211,6 +211,8 @@ peal_status peal_predict(const peal_prediction_desc *desc, peal_prediction *out)
     peal_status status = peal_compilation_create(&stepping, desc->machine, desc->mode,
                                                  desc->diagnostics, &compilation);
     if (!status)
+        peal_compilation_limit(compilation, desc->deadline_ns);
+    if (!status)
         status = peal_compilation_check(compilation);
     if (!status)
         status = peal_schedule_set_create(compilation, desc->machine->ranks, most_bytes,

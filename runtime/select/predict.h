@@ -32,6 +32,7 @@ typedef struct peal_prediction_desc {
     const peal_machine_times *times;
     peal_mode mode;   /* that can run the graph (peal_graph_refuses, the backend's refuses) */
     int64_t most_ops; /* that are simulated, at least one step; 0: enough for a tenth of a second */
+    int64_t deadline_ns;           /* of a compile: peal_compilation_limit(); 0: none */
     peal_diagnostics *diagnostics; /* NULL: nobody wants to know what is missing */
 } peal_prediction_desc;
 

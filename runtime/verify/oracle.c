@@ -89,6 +89,8 @@ static peal_status schedule_all(const peal_plan *plan, peal_oracle *oracle)
 {
     peal_status status = peal_compilation_create(plan->data, &oracle->machine, PEAL_MODE_SERIAL,
                                                  plan->session->diagnostics, &oracle->compilation);
+    if (!status)
+        peal_compilation_limit(oracle->compilation, peal_plan_deadline_ns(plan));
     if (!status && oracle->on_other_ranks)
         status = peal_compilation_check(oracle->compilation);
     if (status)

@@ -98,7 +98,8 @@ struct peal_compilation {
     peal_arena *own_arena, *scratch; /* one of these is the pass's; scratch NULL: none */
     peal_arena *halo_scratch;        /* of stale_reads.c; NULL: none */
     struct end_table *ends;          /* of a check that goes on; NULL: none */
-    bool exhausted;                  /* there was no memory: views are not whole */
+    int64_t limit_ns;                /* of a call's processor time; 0: none */
+    bool exhausted;                  /* there was no memory or time: views are not whole */
     bool knows_leads;                /* a check has filled them, or they are all 1 */
     int64_t analysed_count;          /* ranks that peal_compilation_check has analysed so far */
     size_t check_bytes; /* that peal_compilation_check needed at most beside the arena */

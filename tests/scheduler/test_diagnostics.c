@@ -340,6 +340,30 @@ static void test_no_memory_for_messages(void **state)
     }
 }
 
+/* The processor time that a check may use is over (test_memory.c looks at what follows). */
+static void test_no_time(void **state)
+{
+    (void)state;
+    static const char text[] = "peal: 1\nkernels: k.c\nbuffers: {b: {count: 4}, c: {count: 4}}\n"
+                               "step:\n- {send: b, to: (rank + 1) % ranks}\n"
+                               "- {recv: c, from: (rank + ranks - 1) % ranks}\n";
+    peal_graph *graph = NULL;
+    const peal_graph_data *data = NULL;
+    peal_diagnostics *list = peal_diagnostics_create();
+    peal_machine machine = {.ranks = 4000, .processes = 1, .workers = 1, .cache_bytes = 1 << 18};
+    peal_compilation *c = NULL;
+    assert_int_equal(peal_graph_read_memory("t.yaml", text, strlen(text), NULL, 0, list, &graph),
+                     0);
+    assert_int_equal(peal_graph_resolve(graph, list, &data), PEAL_STATUS_OK);
+    assert_int_equal(peal_compilation_create(data, &machine, PEAL_MODE_SYNC, list, &c), 0);
+    peal_compilation_limit(c, 1);
+    assert_int_equal(peal_compilation_check(c), PEAL_STATUS_DEADLINE);
+    seen[peal_diagnostics_at(list, 0)->code] = true;
+    peal_compilation_destroy(c);
+    peal_graph_destroy(graph);
+    peal_diagnostics_destroy(list);
+}
+
 /* Stories are told in the first step in which what they tell of happens. */
 static const struct {
     const char *statements;
@@ -429,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_steps_of_stories),
         cmocka_unit_test(test_edges_of_what_is_allowed),
         cmocka_unit_test(test_no_memory_for_messages),
+        cmocka_unit_test(test_no_time),
         cmocka_unit_test(test_every_code_has_a_case),
     };
     return cmocka_run_group_tests_name("scheduler diagnostics", tests, NULL, NULL);

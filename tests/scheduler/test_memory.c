@@ -1,5 +1,6 @@
 /* Compiles whose n-th allocation fails, for each n: PEAL_E_COMPILE_OUT_OF_MEMORY or another status
- * that says so, never a crash, an abort or a leak, and never a verdict. */
+ * that says so, never a crash, an abort or a leak, and never a verdict; and compiles that take
+ * longer than they may. */
 #include "dsl/dsl.h"
 #include "scheduler/scheduler.h"
 #include "tests/starve.h"
@@ -73,12 +74,17 @@ static peal_status compile(const char *text, int ranks, peal_mode mode, peal_dia
     return status;
 }
 
+static int count_of(const peal_diagnostics *list, peal_code code)
+{
+    int count = 0;
+    for (int i = 0; i < peal_diagnostics_count(list); i++)
+        count += peal_diagnostics_at(list, i)->code == code;
+    return count;
+}
+
 static bool tells_memory(const peal_diagnostics *list)
 {
-    for (int i = 0; i < peal_diagnostics_count(list); i++)
-        if (peal_diagnostics_at(list, i)->code == PEAL_E_COMPILE_OUT_OF_MEMORY)
-            return true;
-    return false;
+    return count_of(list, PEAL_E_COMPILE_OUT_OF_MEMORY) > 0;
 }
 
 static void starve_compile(const char *text, int ranks, peal_mode mode, int kinds, int *failures)
@@ -162,11 +168,58 @@ static void test_each_allocation_of_the_builder_fails(void **state)
     }
 }
 
+/* The check, or the schedule of a rank, may take so long; told once, whatever is asked then. */
+static void limit_compile(const char *text, int64_t deadline_ns, bool checks, peal_status expected)
+{
+    enum { RANKS = 40 };
+    peal_graph *graph = NULL;
+    const peal_graph_data *data = NULL;
+    const peal_schedule *schedule;
+    peal_compilation *c = NULL;
+    peal_machine machine = {.ranks = RANKS,
+                            .processes = RANKS,
+                            .workers = 2,
+                            .cache_bytes = 1 << 18};
+    peal_diagnostics *list = peal_diagnostics_create();
+    assert_int_equal(peal_graph_read_memory("t.yaml", text, strlen(text), NULL, 0, list, &graph),
+                     0);
+    assert_int_equal(peal_graph_resolve(graph, list, &data), 0);
+    assert_int_equal(peal_compilation_create(data, &machine, PEAL_MODE_FUSED, list, &c), 0);
+    peal_compilation_limit(c, deadline_ns);
+    peal_status status = checks ? peal_compilation_check(c) : PEAL_STATUS_OK;
+    for (int rank = 0; !status && rank < RANKS; rank++)
+        status = peal_compilation_schedule(c, rank, &schedule);
+    if (status != expected)
+        peal_diagnostics_print(list, stderr, 5);
+    assert_int_equal(status, expected);
+    if (expected) {
+        assert_int_equal(peal_compilation_check(c), expected);
+        assert_int_equal(peal_compilation_schedule(c, 0, &schedule), expected);
+        assert_int_equal(peal_compilation_tasks(c, 0, &schedule), expected);
+    }
+    assert_int_equal(count_of(list, PEAL_E_COMPILE_TOO_LONG), expected ? 1 : 0);
+    peal_compilation_destroy(c);
+    peal_graph_destroy(graph);
+    peal_diagnostics_destroy(list);
+}
+
+static void test_a_compile_that_takes_too_long(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        for (int checks = 0; checks < 2; checks++) {
+            limit_compile(texts[i], 1, checks, PEAL_STATUS_DEADLINE);
+            limit_compile(texts[i], INT64_MAX, checks, PEAL_STATUS_OK);
+            limit_compile(texts[i], 0, checks, PEAL_STATUS_OK);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_allocation_fails),
         cmocka_unit_test(test_each_allocation_of_the_builder_fails),
+        cmocka_unit_test(test_a_compile_that_takes_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
