@@ -191,6 +191,7 @@ json_t *json_schedule(const peal_schedule *schedule)
     set_number(object, "lanes", schedule->lanes);
     set_text(object, "path", peal_path_name(schedule->machine->path));
     set_number(object, "segment_bytes", schedule->segment_bytes);
+    set_number(object, "used_bytes", schedule->used_bytes);
     const peal_section *const sections[] = {&schedule->setup, &schedule->step, &schedule->finish};
     static const char *const section_names[] = {"setup", "step", "finish"};
     for (int i = 0; i < 3; i++)

@@ -78,8 +78,9 @@ static peal_status allocate_rank(peal_binding *binding, peal_compilation *compil
         binding->space =
             peal_session_memory_space(session, rank->schedule->machine, rank->schedule->mode);
     bool staged = shared && is_staged(binding);
-    status = peal_storage_create(&binding->space, rank->schedule->segment_bytes, shared && !staged,
-                                 session->diagnostics, &rank->segment);
+    status = peal_storage_create_used(&binding->space, rank->schedule->segment_bytes,
+                                      rank->schedule->used_bytes, shared && !staged,
+                                      session->diagnostics, &rank->segment);
     if (!status && staged)
         status = allocate_mailbox(binding, rank);
     if (!status)

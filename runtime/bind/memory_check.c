@@ -34,7 +34,7 @@ static peal_status need_of(const peal_session *session, peal_compilation *compil
         bool device = machine->accelerator;
         bool staged = device && machine->path == PEAL_PATH_STAGED;
         if (!device)
-            add(need, schedule->segment_bytes);
+            add(need, schedule->used_bytes);
         else if (staged)
             add(need, schedule->segment_bytes - schedule->mailbox_offset);
     }

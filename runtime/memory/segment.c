@@ -101,15 +101,19 @@ static int populate(unsigned char *base, int64_t bytes)
     return 0;
 }
 
-static peal_status create_shared(int64_t bytes, peal_diagnostics *diagnostics, peal_segment *out)
+static peal_status create_shared(int64_t bytes, int64_t used, peal_diagnostics *diagnostics,
+                                 peal_segment *out)
 {
     const char *call = "memfd_create";
     unsigned char *base = MAP_FAILED;
     int descriptor = peal_memory_file("peal", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (descriptor < 0)
         return failed(diagnostics, bytes, call);
+    call = "ftruncate";
+    if (ftruncate(descriptor, bytes))
+        goto close_descriptor;
     call = "fallocate";
-    if (reserve(descriptor, bytes))
+    if (reserve(descriptor, used))
         goto close_descriptor;
     call = "seal";
     if (fcntl(descriptor, F_ADD_SEALS, SEALS))
@@ -119,7 +123,7 @@ static peal_status create_shared(int64_t bytes, peal_diagnostics *diagnostics, p
     if (base == MAP_FAILED)
         goto close_descriptor;
     call = "populate";
-    if (populate(base, bytes))
+    if (populate(base, used))
         goto unmap;
     *out = (peal_segment){base, bytes, descriptor};
     return PEAL_STATUS_OK;
@@ -136,13 +140,14 @@ close_descriptor:
     return failed(diagnostics, bytes, call);
 }
 
-static peal_status create_private(int64_t bytes, peal_diagnostics *diagnostics, peal_segment *out)
+static peal_status create_private(int64_t bytes, int64_t used, peal_diagnostics *diagnostics,
+                                  peal_segment *out)
 {
     unsigned char *base = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
         return failed(diagnostics, bytes, "mmap");
-    if (populate(base, bytes)) {
+    if (populate(base, used)) {
         int error = errno;
         munmap(base, (size_t)bytes);
         errno = error;
@@ -152,22 +157,42 @@ static peal_status create_private(int64_t bytes, peal_diagnostics *diagnostics, 
     return PEAL_STATUS_OK;
 }
 
-peal_status peal_segment_create(int64_t bytes, bool shared, peal_diagnostics *diagnostics,
-                                peal_segment *out)
+peal_status peal_segment_create_used(int64_t bytes, int64_t used, bool shared,
+                                     peal_diagnostics *diagnostics, peal_segment *out)
 {
-    int64_t rounded = 0;
+    int64_t rounded = 0, touched = 0;
     char reason[160];
     peal_status status = round_to_pages(bytes, diagnostics, &rounded);
+    if (status == PEAL_STATUS_OK)
+        status = round_to_pages(used, diagnostics, &touched);
     if (status != PEAL_STATUS_OK)
         return status;
     int64_t have = peal_memory_available("", reason, sizeof(reason));
-    if (rounded > have)
-        return no_memory(diagnostics, rounded, have, reason);
+    if (touched > have)
+        return no_memory(diagnostics, touched, have, reason);
     const char *limit = exceeded_limit(rounded, shared, &have);
     if (limit)
         return no_memory(diagnostics, rounded, have, limit);
-    return shared ? create_shared(rounded, diagnostics, out)
-                  : create_private(rounded, diagnostics, out);
+    return shared ? create_shared(rounded, touched, diagnostics, out)
+                  : create_private(rounded, touched, diagnostics, out);
+}
+
+peal_status peal_segment_create(int64_t bytes, bool shared, peal_diagnostics *diagnostics,
+                                peal_segment *out)
+{
+    return peal_segment_create_used(bytes, bytes, shared, diagnostics, out);
+}
+
+/* Maps the pages that are there. Without, the first use of each takes longer. */
+static void map_pages(unsigned char *base, int descriptor, int64_t bytes)
+{
+#ifdef MADV_POPULATE_WRITE
+    off_t hole = lseek(descriptor, 0, SEEK_HOLE);
+    int64_t there = hole > 0 && hole < bytes ? hole : bytes;
+    madvise(base, (size_t)there, MADV_POPULATE_WRITE);
+#else
+    (void)base, (void)descriptor, (void)bytes;
+#endif
 }
 
 peal_status peal_segment_import(int descriptor, int64_t bytes, peal_diagnostics *diagnostics,
@@ -191,12 +216,13 @@ peal_status peal_segment_import(int descriptor, int64_t bytes, peal_diagnostics 
                         (int64_t)state.st_size, rounded);
         goto close_descriptor;
     }
-    unsigned char *base = mmap(NULL, (size_t)rounded, PROT_READ | PROT_WRITE,
-                               MAP_SHARED | MAP_POPULATE, descriptor, 0);
+    unsigned char *base =
+        mmap(NULL, (size_t)rounded, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (base == MAP_FAILED) {
         status = failed(diagnostics, rounded, "mmap of another process's memory");
         goto close_descriptor;
     }
+    map_pages(base, descriptor, rounded);
     *out = (peal_segment){base, rounded, descriptor};
     return PEAL_STATUS_OK;
 

@@ -15,6 +15,10 @@ typedef struct peal_segment {
  * sealed against shrinking and growing; else private. */
 peal_status peal_segment_create(int64_t bytes, bool shared, peal_diagnostics *diagnostics,
                                 peal_segment *out);
+/* The same, where nobody touches what lies behind the first `used` bytes: these pages are not made.
+ */
+peal_status peal_segment_create_used(int64_t bytes, int64_t used, bool shared,
+                                     peal_diagnostics *diagnostics, peal_segment *out);
 /* Maps another process's segment; takes the descriptor. Its seals and size are checked. */
 peal_status peal_segment_import(int descriptor, int64_t bytes, peal_diagnostics *diagnostics,
                                 peal_segment *out);

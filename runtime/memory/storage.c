@@ -20,22 +20,29 @@ static void take_device_memory(peal_storage *out)
     out->host_visible = out->device.host_visible;
 }
 
-peal_status peal_storage_create(const peal_memory_space *space, int64_t bytes, bool shared,
-                                peal_diagnostics *diagnostics, peal_storage *out)
+peal_status peal_storage_create_used(const peal_memory_space *space, int64_t bytes, int64_t used,
+                                     bool shared, peal_diagnostics *diagnostics, peal_storage *out)
 {
     *out = (peal_storage){.descriptor = -1, .space = *space};
     if (!space->memory) {
-        peal_status status = peal_segment_create(bytes, shared, diagnostics, &out->segment);
+        peal_status status =
+            peal_segment_create_used(bytes, used, shared, diagnostics, &out->segment);
         if (!status)
             take_segment(out);
         return status;
     }
     peal_status status =
-        space->memory->allocate(space->device, space->mode, bytes,
+        space->memory->allocate(space->device, space->mode, shared ? bytes : used,
                                 shared ? space->path : PEAL_PATH_NONE, diagnostics, &out->device);
     if (!status)
         take_device_memory(out);
     return status;
+}
+
+peal_status peal_storage_create(const peal_memory_space *space, int64_t bytes, bool shared,
+                                peal_diagnostics *diagnostics, peal_storage *out)
+{
+    return peal_storage_create_used(space, bytes, bytes, shared, diagnostics, out);
 }
 
 /* out->segment is made known to the device. */

@@ -28,6 +28,10 @@ typedef struct peal_storage {
 /* Zeroed memory; shared: for other processes of this host too. */
 peal_status peal_storage_create(const peal_memory_space *space, int64_t bytes, bool shared,
                                 peal_diagnostics *diagnostics, peal_storage *out);
+/* The same; nothing is made for what lies behind the first `used` bytes, but in memory of a device
+ * that others map, which know its size. */
+peal_status peal_storage_create_used(const peal_memory_space *space, int64_t bytes, int64_t used,
+                                     bool shared, peal_diagnostics *diagnostics, peal_storage *out);
 /* What other processes of this host put messages into: on PEAL_PATH_STAGED shared memory of the
  * host that the device has mapped, else shared memory in the space. */
 peal_status peal_storage_create_mailbox(const peal_memory_space *space, int64_t bytes,

@@ -32,13 +32,16 @@ bool piece_wants_direct(const common_input *c, const rank_view *receiver, int se
 struct segment_map {
     int64_t *array;   /* by array; -1: lent */
     int64_t *flag;    /* by message: incoming ones */
-    int64_t *staging; /* by message: slot 0 */
+    int64_t *staging; /* by message: slot 0; of one that is delivered in place, if it may be */
     int64_t *slot_bytes;
+    int64_t *spare; /* by message: the same where it could be in place and is not; -1 */
+    int64_t *spare_slot_bytes;
     int64_t *credit; /* by message: outgoing ones */
     int *peer;       /* ranks that it exchanges messages with, ascending */
     int64_t *ready;  /* by peer: flag that says the peer's setup is done */
     int peer_count;
-    int64_t mailbox; /* where the arrays end */
+    int64_t mailbox;   /* where the arrays end */
+    int64_t all_spare; /* where what is spare begins, behind all else */
     int64_t bytes;
 };
 
@@ -56,6 +59,7 @@ typedef struct channel_table {
     int *carried;       /* by outgoing message: the first whose credit it carries; -1 */
     int *next_carried;  /* by message: the next that is carried along with it; -1 */
     int *awaits;        /* by outgoing message: the incoming one that brings its credit; -1 */
+    int64_t used_bytes; /* of the segment: spare slots that are not needed are at its end */
 } channel_table;
 
 peal_status make_channels(const common_input *c, const pass_context *pass, rank_views *views,

@@ -75,6 +75,17 @@ static void make_pieces(connecting *l, const rank_message *m, const delivery *d,
     out->piece_count = m->piece_count;
 }
 
+/* The slots of a message that is not stored in place after all. */
+static void use_spare(connecting *l, const peal_channel *channel)
+{
+    int64_t bytes, end;
+    if (peal_multiply_overflows(channel->slots, channel->staging_bytes, &bytes) ||
+        peal_add_overflows(channel->staging_offset, bytes, &end) || end > l->table->map->bytes)
+        end = l->table->map->bytes;
+    if (end > l->table->used_bytes)
+        l->table->used_bytes = end;
+}
+
 static peal_status make_channel(connecting *l, int index)
 {
     const rank_message *m = &l->v->message[index];
@@ -105,11 +116,14 @@ static peal_status make_channel(connecting *l, int index)
                       *sender = m->outgoing ? l->table->map : theirs;
     int at_receiver = m->outgoing ? peer_end : index, at_sender = m->outgoing ? index : peer_end;
     out->flag_offset = receiver->flag[at_receiver];
-    out->staging_offset = receiver->staging[at_receiver];
+    bool spare = !d->direct && receiver->spare[at_receiver] >= 0;
+    out->staging_offset = (spare ? receiver->spare : receiver->staging)[at_receiver];
     out->credit_offset = d->credit ? sender->credit[at_sender] : -1;
     out->credit_why = credit_reason(l, m->outgoing ? peer : l->v, d);
     make_pieces(l, m, d, m->outgoing ? peer : l->v, out);
-    out->staging_bytes = receiver->slot_bytes[at_receiver];
+    out->staging_bytes = (spare ? receiver->spare_slot_bytes : receiver->slot_bytes)[at_receiver];
+    if (spare && !m->outgoing)
+        use_spare(l, out);
     if (m->outgoing && d->carrier >= 0)
         l->table->awaits[index] =
             peer_end_of(l->pass, l->v, peer->rank, &peer->message[d->carrier]);
@@ -159,6 +173,7 @@ peal_status make_channels(const common_input *c, const pass_context *pass, rank_
     int messages = v->message_count;
     connecting l = {c, pass, views, v, out};
     *out = (channel_table){.map = map_segment(c, pass, v)};
+    out->used_bytes = out->map->all_spare;
     out->count = messages + 2 * out->map->peer_count;
     out->channel = PEAL_ARENA_ARRAY(pass->arena, peal_channel, out->count);
     out->delivery = PEAL_ARENA_ARRAY(pass->arena, delivery, messages);

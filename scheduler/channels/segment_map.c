@@ -1,5 +1,6 @@
 /* Memory: where arrays, flags, credits and staging lie in a rank's segment. A function of the
- * rank's messages alone, so that its peers compute the same.
+ * rank's messages alone, so that its peers compute the same. Slots of messages that will most
+ * likely be stored in place come last, where nobody touches them if they are.
  *
  * A flag has a pair of cache lines of its own; a message of a few bytes is staged beside its flag,
  * so that both arrive with one line. */
@@ -51,24 +52,60 @@ static void lay_out_arrays(const common_input *c, const rank_view *v, segment_ma
     }
 }
 
+/* Whether a message may be stored in place, as far as that can be seen here: who decides it
+ * (credits.c) looks at the order of both ranks. */
+static bool may_be_in_place(const common_input *c, const rank_message *m)
+{
+    const peal_statement *s = c->statement[m->statement];
+    return c->mode != PEAL_MODE_SERIAL && s->kind == PEAL_STATEMENT_EXCHANGE &&
+           !m->application_reads && c->statement_section[s->id] == LOOP_OUTER &&
+           !(s->when && peal_expr_uses(s->when) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT));
+}
+
+/* A slot for all pieces, or for those that are staged in any case. */
+static int64_t slot_of(const common_input *c, const rank_view *v, const rank_message *m, bool all)
+{
+    int64_t slot = 0;
+    for (int k = 0; k < m->piece_count; k++)
+        if (all || !piece_wants_direct(c, v, m->peer, &m->piece[k]))
+            slot += (m->piece[k].bytes + 7) / 8 * 8;
+    return slot;
+}
+
+static int64_t round_slot(int64_t bytes)
+{
+    return bytes <= SMALL_SLOT ? SMALL_SLOT : (bytes + 63) / 64 * 64;
+}
+
 static void lay_out_messages(const common_input *c, const rank_view *v, segment_map *map)
 {
     for (int i = 0; i < v->message_count; i++) {
         const rank_message *m = &v->message[i];
-        int64_t slot = 0;
-        map->flag[i] = map->staging[i] = map->credit[i] = -1;
-        for (int k = 0; k < m->piece_count; k++)
-            slot += (m->piece[k].bytes + 7) / 8 * 8;
-        map->slot_bytes[i] = slot <= SMALL_SLOT ? SMALL_SLOT : (slot + 63) / 64 * 64;
+        map->flag[i] = map->staging[i] = map->spare[i] = map->credit[i] = -1;
         if (m->outgoing) {
             map->credit[i] = reserve(&map->bytes, 8);
             continue;
         }
+        int64_t slot = slot_of(c, v, m, !may_be_in_place(c, m));
         int slots = message_slots(c, m);
+        map->slot_bytes[i] = round_slot(slot);
         map->flag[i] = reserve(&map->bytes, 8);
         map->staging[i] = slot <= SMALL_SLOT && 8 + (int64_t)slots * SMALL_SLOT <= LINE
                               ? map->flag[i] + 8
                               : reserve_slots(&map->bytes, slots, map->slot_bytes[i]);
+    }
+}
+
+static void lay_out_spare(const common_input *c, const rank_view *v, segment_map *map)
+{
+    map->all_spare = map->bytes;
+    for (int i = 0; i < v->message_count; i++) {
+        const rank_message *m = &v->message[i];
+        int64_t all = slot_of(c, v, m, true);
+        if (m->outgoing || !may_be_in_place(c, m) || slot_of(c, v, m, false) == all)
+            continue;
+        map->spare_slot_bytes[i] = round_slot(all);
+        map->spare[i] = reserve_slots(&map->bytes, message_slots(c, m), map->spare_slot_bytes[i]);
     }
 }
 
@@ -100,6 +137,8 @@ const segment_map *map_segment(const common_input *c, const pass_context *pass, 
     map->flag = PEAL_ARENA_ARRAY(pass->arena, int64_t, v->message_count);
     map->staging = PEAL_ARENA_ARRAY(pass->arena, int64_t, v->message_count);
     map->slot_bytes = PEAL_ARENA_ARRAY(pass->arena, int64_t, v->message_count);
+    map->spare = PEAL_ARENA_ARRAY(pass->arena, int64_t, v->message_count);
+    map->spare_slot_bytes = PEAL_ARENA_ARRAY(pass->arena, int64_t, v->message_count);
     map->credit = PEAL_ARENA_ARRAY(pass->arena, int64_t, v->message_count);
     lay_out_arrays(c, v, map);
     map->mailbox = map->bytes;
@@ -107,5 +146,6 @@ const segment_map *map_segment(const common_input *c, const pass_context *pass, 
     list_peers(pass, v, map);
     if (map->bytes < LINE)
         map->bytes = LINE;
+    lay_out_spare(c, v, map);
     return v->segment = map;
 }

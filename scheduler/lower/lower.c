@@ -378,6 +378,7 @@ peal_status make_schedule(const common_input *c, const pass_context *pass, rank_
     if (status)
         return status;
     s->segment_bytes = l.table.map->bytes;
+    s->used_bytes = l.table.used_bytes;
     s->mailbox_offset = l.table.map->mailbox;
     s->channel = l.table.channel;
     s->channel_count = l.table.count;

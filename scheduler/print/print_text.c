@@ -191,11 +191,14 @@ static void print_section(const peal_schedule *s, const char *name, peal_section
 void peal_schedule_print_text(const peal_schedule *s, FILE *f)
 {
     fprintf(f,
-            "schedule of %s: mode %s, rank %d of %d (%d x %d x %d), %d worker%s, %" PRId64
-            " bytes\n",
+            "schedule of %s: mode %s, rank %d of %d (%d x %d x %d), %d worker%s, %" PRId64 " bytes",
             s->graph->name, peal_mode_name(s->mode), s->rank, s->machine->ranks, s->rank_dims[0],
             s->rank_dims[1], s->rank_dims[2], s->workers, s->workers == 1 ? "" : "s",
-            s->segment_bytes);
+            s->used_bytes);
+    if (s->segment_bytes > s->used_bytes)
+        fprintf(f, " (and room for %" PRId64 " that are not touched)",
+                s->segment_bytes - s->used_bytes);
+    fputc('\n', f);
     print_arrays(s, f);
     print_tasks(s, f);
     print_channels(s, f);

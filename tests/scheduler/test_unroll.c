@@ -7,6 +7,7 @@
 #include "scheduler/lower/lowering.h"
 #include "scheduler/scheduler.h"
 #include "tests/property/random_fault.h"
+#include "tests/scheduler/segments.h"
 #include "tests/scheduler/values.h"
 
 #include <setjmp.h>
@@ -202,6 +203,10 @@ static void check_graph(random_graph *random, uint64_t seed, peal_mode mode, sco
         fail_msg("seed %llu, mode %s: %s\n%s", (unsigned long long)seed, peal_mode_name(mode), text,
                  random_graph_text(s.random));
     }
+    for (int rank = 0; rank < s.machine.ranks; rank++)
+        if (!segment_is_sound(s.schedule, rank, text, sizeof(text)))
+            fail_msg("seed %llu, mode %s: %s\n%s", (unsigned long long)seed, peal_mode_name(mode),
+                     text, random_graph_text(s.random));
     bool promised = random_graph_features(s.random) >> F_INDEPENDENT & 1; /* tiles may meet */
     if (sum && !overflow && !promised)
         try_mutants(s.schedule, s.machine.ranks, seed, sum);
@@ -275,7 +280,7 @@ static const struct {
      2},
 };
 
-static void check_text(const char *spec, int ranks)
+static void check_text(const char *spec, int ranks, int64_t least_spare)
 {
     const peal_graph_data *graph;
     peal_graph *g = NULL;
@@ -296,6 +301,14 @@ static void check_text(const char *spec, int ranks)
     if (unroll_races(s.schedule, ranks, no_loss, text, sizeof(text), &overflow) > 0)
         fail_msg("%s\n%s", text, spec);
     assert_false(overflow);
+    for (int rank = 0; rank < ranks; rank++)
+        if (!segment_is_sound(s.schedule, rank, text, sizeof(text)))
+            fail_msg("%s\n%s", text, spec);
+    /* Rows go in place: their slots are not touched. */
+    const peal_schedule *first = s.schedule[0];
+    if (first->segment_bytes - first->used_bytes < least_spare)
+        fail_msg("%lld bytes are not touched\n%s",
+                 (long long)(first->segment_bytes - first->used_bytes), spec);
     forget(&s);
     peal_graph_destroy(g);
 }
@@ -304,42 +317,37 @@ static void test_graphs_that_went_wrong_once(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(once_wrong) / sizeof(once_wrong[0]); i++)
-        check_text(once_wrong[i].text, once_wrong[i].ranks);
+        check_text(once_wrong[i].text, once_wrong[i].ranks, 0);
 }
 
 /* Halos that neighbours store in place, where others stand between an op and what it may have to
- * wait for: so does a WAIT, since its sender had to hear that the memory is free. Rows of 512
- * points go in place. */
+ * wait for: so does a WAIT, since its sender had to hear that the memory is free. */
 static void test_dependences_left_to_others(void **state)
 {
+#define SWEEP(number, from, to, tile)                                                              \
+    "- {exchange: " from "}\n- {task: t" number ", box: " from ", tile: " tile ", read: {" from    \
+    ": {star: [0, 1]}}, write: " to "}\n"
+#define FIELDS                                                                                     \
+    "peal: 1\nkernels: k.c\ntopology: {dims: [1, auto]}\nrepeat: 4\n"                              \
+    "fields: {a: {size: [64, 16], halo: [0, 1]}, b: {like: a}}\n"
     static const char two_fields[] =
-        "peal: 1\nkernels: k.c\ntopology: {dims: [1, auto]}\nrepeat: 4\n"
-        "fields: {a: {size: [512, 16], halo: [0, 1]}, b: {like: a}}\nsetup: [{exchange: a}]\n"
-        "step:\n"
-        "- {exchange: a}\n- {task: t1, box: a, read: {a: {star: [0, 1]}}, write: b}\n"
-        "- {exchange: b}\n- {task: t2, box: b, read: {b: {star: [0, 1]}}, write: a}\n"
-        "- {exchange: a}\n- {task: t3, box: a, tile: [512, 2], read: {a: {star: [0, 1]}}, write: "
-        "b}\n- {exchange: b}\n- {task: t4, box: b, tile: [512, 4], read: {b: {star: [0, 1]}}, "
-        "write: a}\n- {exchange: a}\n"
-        "- {task: t5, box: {a: {grow: [0, 1]}}, update: a}\n"
-        "- {task: t6, box: b, read: {a: {star: [0, 1]}}, write: b}\n";
-    static const char one_field[] =
-        "peal: 1\nkernels: k.c\ntopology: {dims: [1, auto]}\nrepeat: 4\n"
-        "fields: {a: {size: [512, 16], halo: [0, 1]}, b: {like: a, halo: 0}}\n"
-        "step:\n"
-        "- {exchange: a}\n- {task: t1, box: b, read: {a: {star: [0, 1]}}, write: b}\n"
-        "- {exchange: a}\n- {task: t2, box: b, read: {a: {star: [0, 1]}}, update: b}\n"
-        "- {task: t3, box: a, read: b, update: a}\n"
-        "- {exchange: a}\n- {exchange: a}\n"
-        "- {task: t4, box: b, read: {a: {star: [0, 1]}}, update: b}\n"
-        "- {task: t5, box: a, read: b, write: a}\n";
+        FIELDS "step:\n" SWEEP("1", "a", "b", "[64, 16]") SWEEP("2", "b", "a", "[64, 4]")
+            SWEEP("3", "a", "b", "[64, 2]") SWEEP("4", "b", "a", "[64, 16]");
+    static const char walls[] = FIELDS "setup: [{exchange: a}]\nstep:\n" SWEEP(
+        "1", "a", "b", "[64, 2]") SWEEP("2", "b", "a", "[64, 16]")
+        SWEEP("3", "a", "b",
+              "[64, 4]") "- {task: t4, box: {b: {ghost: [0, -1]}}, read: {b: inside}, write: b}\n"
+                         "- {exchange: b}\n- {exchange: b}\n"
+                         "- {task: t5, box: a, read: {b: {star: [0, 1]}}, write: a}\n";
     (void)state;
     many_touches = 0;
     for (int ranks = 1; ranks <= 4; ranks++) {
-        check_text(two_fields, ranks);
-        check_text(one_field, ranks);
+        check_text(two_fields, ranks, ranks > 1 ? 4 * 2 * 512 : 0);
+        check_text(walls, ranks, 0);
     }
     many_touches = 256;
+#undef SWEEP
+#undef FIELDS
 }
 
 static void test_stream_schedules_order_all_conflicts(void **state)

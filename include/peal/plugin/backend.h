@@ -88,7 +88,7 @@ typedef struct peal_kernel_source {
 /* One rank that this process hosts, bound to memory. */
 typedef struct peal_backend_rank {
     const peal_schedule *schedule;
-    unsigned char *segment; /* schedule->segment_bytes, zeroed, 4096-byte aligned; of the device's
+    unsigned char *segment; /* schedule->used_bytes, zeroed, 4096-byte aligned; of the device's
                                memory, if the backend has one */
     unsigned char *const
         *peer_segment; /* by index of schedule->peer: that rank's segment, mapped here */

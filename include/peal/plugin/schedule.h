@@ -339,6 +339,7 @@ typedef struct peal_schedule {
     peal_section setup, step, finish; /* step: the body of the outermost loop */
     peal_schedule_loop outer;         /* repeat, until, every, lag of the outermost loop */
     int64_t segment_bytes;            /* arrays, staging, flags and credits of this rank */
+    int64_t used_bytes;               /* of these: nobody touches what lies behind them */
     int64_t mailbox_offset;           /* arrays end, the others begin: those of channels by
                                          PEAL_TRANSPORT_SHM are in host memory on a device */
     uint64_t hash; /* of the graph and of what all ranks must agree on; equal on all ranks */

@@ -50,6 +50,41 @@ static void check_empty(void **state)
     peal_segment_destroy(&segment);
 }
 
+/* Pages behind what is used are not made, here nor by an import. */
+static int pages_there(const peal_segment *segment)
+{
+    static unsigned char there[4096];
+    int64_t page = sysconf(_SC_PAGESIZE);
+    int count = 0;
+    assert_true(segment->bytes / page <= (int64_t)sizeof(there));
+    assert_int_equal(mincore(segment->base, (size_t)segment->bytes, there), 0);
+    for (int64_t i = 0; i < segment->bytes / page; i++)
+        count += there[i] & 1;
+    return count;
+}
+
+static void check_used(void **state)
+{
+    int page = (int)sysconf(_SC_PAGESIZE);
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        peal_segment mine, theirs;
+        assert_int_equal(peal_segment_create_used(4 << 20, 1 << 20, shared, NULL, &mine),
+                         PEAL_STATUS_OK);
+        assert_int_equal(mine.bytes, 4 << 20);
+        assert_int_equal(pages_there(&mine), (1 << 20) / page);
+        if (shared) {
+            int copy = fcntl(mine.descriptor, F_DUPFD_CLOEXEC, 0);
+            assert_int_equal(peal_segment_import(copy, 4 << 20, NULL, &theirs), PEAL_STATUS_OK);
+            assert_int_equal(pages_there(&mine), (1 << 20) / page);
+            theirs.base[(1 << 20) - 1] = 1;
+            assert_int_equal(mine.base[(1 << 20) - 1], 1);
+            peal_segment_destroy(&theirs);
+        }
+        peal_segment_destroy(&mine);
+    }
+}
+
 static void check_shared(void **state)
 {
     peal_segment mine, theirs;
@@ -336,6 +371,7 @@ int main(void)
         cmocka_unit_test(check_private),
         cmocka_unit_test(check_empty),
         cmocka_unit_test(check_shared),
+        cmocka_unit_test(check_used),
         cmocka_unit_test(check_import_of_other_size),
         cmocka_unit_test(check_import_of_unsealed),
         cmocka_unit_test(check_too_much),
