@@ -29,6 +29,8 @@ static void create(peal_session *session, application *app, int n, bool lent)
             .periodic = {true, true, true},
             .axis_count = 3,
             .extent = {(int64_t)ranks * n, n, n},
+            .own_origin = {(int64_t)rank * n, 0, 0},
+            .own_extent = {n, n, n},
             .width = {1, 1, 1},
             .field_count = 1,
             .field = {{.type = PEAL_F64, .data = app->lent[i]}},

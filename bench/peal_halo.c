@@ -78,6 +78,8 @@ static void run_exchange(peal_session *session, const halo_case *c, bool lent)
         .periodic = {true, true, true},
         .axis_count = 3,
         .extent = {2 * c->n, c->n, c->n},
+        .own_origin = {peal_session_process(session) * c->n, 0, 0},
+        .own_extent = {c->n, c->n, c->n},
         .width = {1, 1, 1},
         .field_count = c->fields,
     };

@@ -2,6 +2,7 @@
  *
  *     peal_halo_desc desc = {.size_bytes = sizeof(desc), .dims = {2, 1, 1}, .periodic = {1, 1, 1},
  *                                .axis_count = 3, .extent = {24, 12, 12}, .width = {1, 1, 1},
+ *                                .own_origin = {12 * rx, 0, 0}, .own_extent = {12, 12, 12},
  *                                .field_count = 1, .field = {{.type = PEAL_F64, .data = u}}};
  *     peal_exchange_create(session, &desc, &exchange);
  *     for (...) {
@@ -47,7 +48,7 @@ typedef struct peal_exchange_field {
     int halo[PEAL_AXES]; /* stored at each end, by axis; all 0: the exchange's width */
 } peal_exchange_field;
 
-/* What is exchanged. Equal in all processes, but for data and stride. */
+/* What is exchanged. Equal in all processes, but for data, stride and what is a rank's own. */
 typedef struct peal_halo_desc {
     size_t size_bytes;        /* sizeof(peal_halo_desc) */
     int ranks;                /* in all; 0: one a process (needed when the caller lends memory) */
@@ -57,6 +58,10 @@ typedef struct peal_halo_desc {
     int64_t extent[PEAL_AXES]; /* of the global grid, without halo */
     /* Each axis is cut into as many parts as it has ranks, the first (extent mod ranks) of them one
      * point longer. */
+    /* What this process's rank owns: global coordinates of its first point, and its points along
+     * each axis, both without halo. They are compared with that cut. Needed with lent memory, of
+     * which nothing else tells how it is cut; else all 0 will do. */
+    int64_t own_origin[PEAL_AXES], own_extent[PEAL_AXES];
     int width[PEAL_AXES]; /* points received at each end of each axis */
     int field_count;
     peal_exchange_field field[PEAL_EXCHANGE_FIELDS];

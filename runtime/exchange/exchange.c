@@ -139,8 +139,8 @@ static peal_status judge(const peal_exchange *exchange, const claim *all)
     for (int p = 1; p < exchange->session->identity.processes; p++) {
         if (all[p].hash != all[0].hash || all[p].ranks != all[0].ranks)
             return peal_report(diagnostics, PEAL_E_GRAPHS_DIFFER, PEAL_NO_SOURCE,
-                               "give all processes the same peal_halo_desc (but for data and "
-                               "stride)",
+                               "give all processes the same peal_halo_desc (but for data, "
+                               "stride and own_...)",
                                "the exchange of process %d differs from that of process 0", p);
         if (all[p].accelerated != all[0].accelerated)
             return peal_report(diagnostics, PEAL_E_CALLS_DIFFER, PEAL_NO_SOURCE,
@@ -233,6 +233,8 @@ static peal_status bind(peal_exchange *exchange, const peal_halo_desc *desc)
                                    &exchange->machine, session->identity.process);
     if (!status)
         status = apply_strides(exchange, desc);
+    if (!status)
+        status = peal_exchange_check_own(exchange, desc);
     status = peal_session_agree(session, status, from);
     if (status)
         return status;

@@ -86,6 +86,9 @@ struct peal_exchange {
 /* graph.c: checks desc and builds a graph of one exchange. */
 peal_status peal_exchange_build(peal_session *session, const peal_halo_desc *desc,
                                 peal_graph **graph);
+/* own.c: what the application says that its rank owns is what the cut gives it, and lent memory is
+ * there. Needs the binding, with strides. */
+peal_status peal_exchange_check_own(const peal_exchange *exchange, const peal_halo_desc *desc);
 /* device.c: whether it runs on the device: by what was asked for and the memory lent. */
 peal_status peal_exchange_choose(peal_exchange *exchange, const peal_halo_desc *desc);
 /* Binds the schedules to the device. */

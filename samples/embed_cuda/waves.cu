@@ -133,6 +133,9 @@ static peal_status connect(stripe &s, const job &j, int which)
     desc.axis_count = 2;
     desc.extent[0] = s.nx;
     desc.extent[1] = s.ny;
+    desc.own_origin[1] = s.first; /* what of these is mine */
+    desc.own_extent[0] = s.nx;
+    desc.own_extent[1] = s.end - s.first;
     desc.width[1] = 1;
     desc.field_count = 1;
     desc.field[0].type = PEAL_F64;

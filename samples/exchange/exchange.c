@@ -95,7 +95,9 @@ static peal_status prepare(stripe *s, peal_session *session)
             .dims = {1, processes, 1},
             .periodic = {true, true},
             .axis_count = 2,
-            .extent = {s->nx, s->ny},
+            .extent = {s->nx, s->ny}, /* of the whole membrane */
+            .own_origin = {0, s->first},
+            .own_extent = {s->nx, s->end - s->first},
             .width = {0, 1},
             .field_count = 1,
             .field = {{.type = PEAL_F64, .data = s->u[which]}},

@@ -17,7 +17,7 @@ int main()
     peal_halo_desc desc = {};
     desc.size_bytes = sizeof(desc);
     desc.axis_count = 1;
-    desc.extent[0] = 8;
+    desc.extent[0] = desc.own_extent[0] = 8;
     desc.width[0] = 1;
     desc.periodic[0] = true;
     desc.field_count = 1;

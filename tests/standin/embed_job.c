@@ -63,11 +63,14 @@ static void free_device_memory(CUdeviceptr memory)
 static peal_status make_exchange(peal_session *session, void *data, const char *backend, int ranks,
                                  peal_exchange **out)
 {
+    int part = POINTS / peal_session_processes(session);
     const peal_halo_desc desc = {.size_bytes = sizeof(desc),
                                  .ranks = ranks,
                                  .periodic = {true},
                                  .axis_count = 1,
                                  .extent = {POINTS},
+                                 .own_origin = {data ? part * peal_session_process(session) : 0},
+                                 .own_extent = {data ? part : 0},
                                  .width = {1},
                                  .field_count = 1,
                                  .field = {{.type = PEAL_I64, .data = data}},

@@ -1,0 +1,137 @@
+/* What an application says that its rank owns, compared with how peal cuts the grid: sizes of a
+ * part taken for the grid's, ranks counted along another axis first, or arrays without the halo
+ * would exchange wrong points, or none. */
+#define _GNU_SOURCE
+#include "runtime/exchange/exchange.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { TEXT_BYTES = 160 };
+
+static bool is_given(const peal_halo_desc *desc)
+{
+    for (int k = 0; k < PEAL_AXES; k++)
+        if (desc->own_extent[k] || desc->own_origin[k])
+            return true;
+    return false;
+}
+
+static bool has_lent(const peal_halo_desc *desc)
+{
+    for (int i = 0; i < desc->field_count; i++)
+        if (desc->field[i].data)
+            return true;
+    return false;
+}
+
+static const char *print_box(char text[TEXT_BYTES], int axes, const int64_t *first,
+                             const int64_t *extent)
+{
+    int used = snprintf(text, TEXT_BYTES, "[");
+    for (int k = 0; k < axes && used < TEXT_BYTES; k++)
+        used += snprintf(text + used, (size_t)(TEXT_BYTES - used), "%s%" PRId64 ":%" PRId64,
+                         k ? ", " : "", first[k], first[k] + extent[k]);
+    if (used < TEXT_BYTES)
+        snprintf(text + used, (size_t)(TEXT_BYTES - used), "]");
+    return text;
+}
+
+/* What most likely was meant. */
+static const char *guess(const peal_halo_desc *desc, const peal_schedule *schedule,
+                         const int64_t *extent)
+{
+    bool same_extent = true, of_a_part = false;
+    for (int k = 0; k < desc->axis_count; k++) {
+        bool is_cut = k < PEAL_RANK_AXES && schedule->rank_dims[k] > 1;
+        same_extent &= desc->own_extent[k] == extent[k];
+        of_a_part |= is_cut && desc->own_extent[k] == desc->extent[k];
+    }
+    if (of_a_part)
+        return "`extent` is that of the whole grid, own_extent that of this rank's part";
+    if (same_extent)
+        return "ranks count along x first: rank = rx + Rx * (ry + Ry * rz), x being the contiguous "
+               "axis";
+    return "an axis is cut into as many parts as it has ranks, the first (extent mod ranks) of "
+           "them "
+           "one point longer; set dims to cut as you do";
+}
+
+static peal_status compare_part(peal_session *session, const peal_halo_desc *desc,
+                                const peal_schedule *schedule)
+{
+    const peal_box *part = &schedule->array[0].layout.part;
+    int64_t origin[PEAL_AXES] = {0}, extent[PEAL_AXES] = {0};
+    char mine[TEXT_BYTES], theirs[TEXT_BYTES];
+    bool equal = true;
+    for (int k = 0; k < desc->axis_count; k++) {
+        origin[k] = part->lo[k];
+        extent[k] = part->hi[k] - part->lo[k];
+        equal &= desc->own_origin[k] == origin[k] && desc->own_extent[k] == extent[k];
+    }
+    if (equal)
+        return PEAL_STATUS_OK;
+    return peal_report(session->diagnostics, PEAL_E_INVALID_EXCHANGE, PEAL_NO_SOURCE,
+                       guess(desc, schedule, extent),
+                       "rank %d has the points %s of the grid, own_origin and own_extent say %s",
+                       schedule->rank, print_box(mine, desc->axis_count, origin, extent),
+                       print_box(theirs, desc->axis_count, desc->own_origin, desc->own_extent));
+}
+
+/* The kernel looks, without a fault. */
+static bool is_memory(const unsigned char *address)
+{
+    unsigned char byte;
+    struct iovec here = {&byte, 1}, there = {(void *)(uintptr_t)address, 1};
+    return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
+}
+
+/* Strides are known: the first and the last stored point are somewhere. */
+static peal_status check_memory(peal_session *session, const peal_halo_desc *desc,
+                                const peal_schedule *schedule)
+{
+    for (int f = 0; f < desc->field_count; f++) {
+        const peal_layout *layout = &schedule->array[f].layout;
+        const unsigned char *first = desc->field[f].data;
+        int64_t element = (int64_t)peal_type_bytes(schedule->array[f].type), last = 0;
+        for (int k = 0; k < desc->axis_count; k++)
+            last += (layout->stored.hi[k] - layout->stored.lo[k] - 1) * layout->stride[k];
+        if (!first || (is_memory(first) && is_memory(first + (last + 1) * element - 1)))
+            continue;
+        return peal_report(
+            session->diagnostics, PEAL_E_INVALID_EXCHANGE, PEAL_NO_SOURCE,
+            "data is the lowest corner with its halo, and each axis has own_extent + "
+            "2 * halo points; strides count elements",
+            "the %" PRId64 " stored bytes of field %d of rank %d are not all in "
+            "memory",
+            (last + 1) * element, f, schedule->rank);
+    }
+    return PEAL_STATUS_OK;
+}
+
+peal_status peal_exchange_check_own(const peal_exchange *exchange, const peal_halo_desc *desc)
+{
+    peal_session *session = exchange->session;
+    const peal_binding *binding = &exchange->binding;
+    if (!is_given(desc) && !has_lent(desc))
+        return PEAL_STATUS_OK;
+    if (!is_given(desc))
+        return peal_report(
+            session->diagnostics, PEAL_E_INVALID_EXCHANGE, PEAL_NO_SOURCE,
+            "set .own_origin (global coordinates of the first point) and .own_extent "
+            "(points along each axis)",
+            "fields are lent, but nothing says which points of the grid are the "
+            "rank's own");
+    if (binding->count != 1)
+        return peal_report(session->diagnostics, PEAL_E_INVALID_EXCHANGE, PEAL_NO_SOURCE,
+                           "leave them 0, or run a rank a process",
+                           "own_origin and own_extent are of one rank, this process has %d",
+                           binding->count);
+    peal_status status = compare_part(session, desc, binding->rank[0].schedule);
+    return status || exchange->backend ? status
+                                       : check_memory(session, desc, binding->rank[0].schedule);
+}
