@@ -40,7 +40,7 @@ const char *peal_mode_name(peal_mode mode)
 
 const char *peal_transport_name(peal_transport_kind kind)
 {
-    static const char *const names[PEAL_TRANSPORT_COUNT] = {"self", "shm", "p2p"};
+    static const char *const names[PEAL_TRANSPORT_COUNT] = {"self", "shm", "p2p", "tcp"};
     return names[kind];
 }
 

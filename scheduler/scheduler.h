@@ -5,8 +5,10 @@
 #ifndef PEAL_SCHEDULER_SCHEDULER_H
 #define PEAL_SCHEDULER_SCHEDULER_H
 
+#include "base/arena.h"
 #include "base/diagnostic.h"
 
+#include <peal/plugin/network.h>
 #include <peal/plugin/schedule.h>
 
 #include <stdio.h>
@@ -50,6 +52,11 @@ peal_status peal_compilation_tasks(peal_compilation *compilation, int rank,
  * is counted from the rank itself. False: ranks differ in more than their positions; then each is
  * like itself only. */
 bool peal_compilation_alike(peal_compilation *compilation, int *like);
+
+/* What the ranks of a process, whose schedules are given, and those of another one put into each
+ * other's memory by a network. */
+void peal_list_puts(const peal_schedule *const *schedule, int count, int process, peal_arena *arena,
+                    peal_pair *out);
 
 /* How the graph's ranks are laid out: dims along x, y, z. */
 void peal_compilation_dims(const peal_compilation *compilation, int dims[PEAL_RANK_AXES]);

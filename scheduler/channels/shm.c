@@ -1,12 +1,12 @@
-/* shm: processes of one host, by memory that both have mapped. Jobs over several hosts are refused
- * before a schedule is made (runtime/control), so it reaches everyone. Between accelerators it is
- * the last rung: flags, credits and staging are in host memory, arrays are not, so nothing is
- * stored in place. */
+/* shm: processes of one host, by memory that both have mapped. Between accelerators it is the last
+ * rung: flags, credits and staging are in host memory, arrays are not, so nothing is stored in
+ * place. */
 #include "scheduler/channels/transports.h"
 
 static bool are_ranks(const peal_machine *machine, int from, int to)
 {
-    return from >= 0 && to >= 0 && from < machine->ranks && to < machine->ranks;
+    return from >= 0 && to >= 0 && from < machine->ranks && to < machine->ranks &&
+           peal_machine_share_host(machine, from, to);
 }
 
 static bool reaches(const peal_machine *machine, int from, int to)

@@ -65,7 +65,14 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 /* Ranks in one process reach each other otherwise than those of two. */
 static bool processes_are_alike(const common_input *c)
 {
-    return c->machine.processes == c->machine.ranks || c->machine.processes == 1;
+    const int *host = c->machine.node;
+    bool one_host = true, apart = true; /* each process on a host of its own */
+    for (int i = 1; host && i < c->machine.processes; i++) {
+        one_host &= host[i] == host[0];
+        apart &= host[i] == host[0] + i;
+    }
+    return c->machine.processes == 1 ||
+           (c->machine.processes == c->machine.ranks && (one_host || apart));
 }
 
 /* False: a reduction tells every rank from every other. */

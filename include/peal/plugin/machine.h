@@ -87,6 +87,7 @@ typedef struct peal_machine {
     bool accelerator;    /* ranks run on GPUs: processes reach each other's device memory */
     bool shares_device;  /* some GPU is used by more than one process */
     peal_path path;      /* between processes that have accelerators */
+    const int *node;     /* by process: the number of its host; NULL: all are on one */
     const peal_machine_traits *traits; /* the backend's; NULL: of accelerators or CPUs in general */
 } peal_machine;
 
@@ -96,6 +97,13 @@ const peal_machine_traits *peal_machine_traits_of(const peal_machine *machine);
 static inline int peal_machine_process(const peal_machine *machine, int rank)
 {
     return (int)((int64_t)rank * machine->processes / machine->ranks);
+}
+
+/* Whether the processes of two ranks are on one host. */
+static inline bool peal_machine_share_host(const peal_machine *machine, int a, int b)
+{
+    return !machine->node || machine->node[peal_machine_process(machine, a)] ==
+                                 machine->node[peal_machine_process(machine, b)];
 }
 
 #endif

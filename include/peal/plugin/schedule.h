@@ -170,6 +170,7 @@ typedef enum peal_transport_kind {
     PEAL_TRANSPORT_SELF,
     PEAL_TRANSPORT_SHM,
     PEAL_TRANSPORT_P2P,
+    PEAL_TRANSPORT_TCP,
     PEAL_TRANSPORT_COUNT
 } peal_transport_kind;
 
