@@ -34,6 +34,7 @@ static void destroy(peal_control *control)
     for (int i = 0; i < control->published_count; i++)
         close(control->published[i].descriptor);
     free(control->published);
+    peal_streams_close(control);
     free(control->endpoint);
     if (control->listener >= 0)
         close(control->listener);
@@ -169,6 +170,7 @@ void peal_control_disown(peal_control *control)
             close(link->watch);
         link->data = link->watch = -2;
     }
+    peal_streams_close(control);
     if (control->aborted >= 0)
         close(control->aborted);
     control->aborted = -1;

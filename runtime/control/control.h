@@ -50,6 +50,11 @@ peal_status peal_control_fetch(peal_control *control, int process, int key, int 
  * fine. */
 void peal_control_withdraw(peal_control *control, int key);
 
+/* A stream (a socket that does not block and is closed on exec; the caller closes it) to another
+ * process. Both ask for it once, with the same key; in any order: who asks for it first waits at
+ * most the deadline for the other one, or does not wait. Several at a time differ in their keys. */
+peal_status peal_control_connect(peal_control *control, int process, int key, int *stream);
+
 /* The cause of whoever finds it (PEAL_E_LAUNCHER_LOST). */
 #define PEAL_LAUNCHER_GONE "the launcher of this job is gone"
 

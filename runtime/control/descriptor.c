@@ -149,14 +149,19 @@ static void await_cause(peal_control *control)
     pthread_mutex_unlock(&control->lock);
 }
 
-static peal_status lost_owner(peal_control *control, int process)
+peal_status peal_control_lost_owner(peal_control *control, int process, const char *before)
 {
     await_cause(control);
     peal_status status = peal_control_cause_status(control);
     if (status != PEAL_STATUS_OK)
         return status;
     return peal_report(control->diagnostics, PEAL_E_PROCESS_LOST, (peal_source){0}, NULL,
-                       "process %d closed before it had offered its memory", process);
+                       "process %d closed before %s", process, before);
+}
+
+static peal_status lost_owner(peal_control *control, int process)
+{
+    return peal_control_lost_owner(control, process, "it had offered its memory");
 }
 
 static peal_status await_descriptor(peal_control *control, int socket, int process, int key,

@@ -26,6 +26,11 @@ typedef struct peal_published {
     int key, descriptor;
 } peal_published;
 
+/* A stream that another process has opened and that nobody here has asked for yet. */
+typedef struct peal_stream {
+    int process, key, socket;
+} peal_stream;
+
 struct peal_control {
     peal_bootstrap_identity identity;
     _Atomic int *abort_word;
@@ -50,6 +55,8 @@ struct peal_control {
     peal_link link[PEAL_TREE_LINKS];
     peal_published *published;
     int published_count;
+    peal_stream *stream;
+    int stream_count, stream_room;
     bool has_cause;
     peal_status cause_status;
     int cause_process;
@@ -89,5 +96,13 @@ void peal_service_wake(peal_control *control);
 int peal_published_find(const peal_control *control, int key);
 /* Sends a byte and the descriptor. */
 bool peal_descriptor_send(int socket, int descriptor);
+/* What is told when a process is gone before what was asked of it: its cause, if that comes within
+ * a moment. */
+peal_status peal_control_lost_owner(peal_control *control, int process, const char *before);
+
+/* Takes the socket, until it is asked for; false: it is not taken. */
+bool peal_stream_keep(peal_control *control, int process, int key, int socket);
+/* Closes those that nobody has asked for. */
+void peal_streams_close(peal_control *control);
 
 #endif

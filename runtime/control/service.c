@@ -167,6 +167,11 @@ static void serve_hello(service *self, guest_socket *guest)
     case PEAL_HELLO_NOTICE:
         guest->state = GUEST_NOTICE;
         return;
+    case PEAL_HELLO_STREAM:
+        if (peal_stream_keep(self->control, hello.process, hello.key, guest->socket))
+            guest->socket = -1;
+        drop(self, guest);
+        return;
     default:
         drop(self, guest);
     }

@@ -45,7 +45,8 @@ typedef enum peal_hello_kind {
     PEAL_HELLO_DATA = 1, /* a tree edge: collective calls */
     PEAL_HELLO_WATCH,    /* a tree edge: aborts, leaving, death */
     PEAL_HELLO_FETCH,    /* asks for the descriptor `key` */
-    PEAL_HELLO_NOTICE    /* an abort frame follows: sent by who failed before the tree stood */
+    PEAL_HELLO_NOTICE,   /* an abort frame follows: sent by who failed before the tree stood */
+    PEAL_HELLO_STREAM    /* from here on the connection is the stream `key` */
 } peal_hello_kind;
 
 typedef struct peal_hello {

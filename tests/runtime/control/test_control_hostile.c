@@ -37,7 +37,7 @@ static void attack(const peal_control_blob *victim)
                         .process = 1,
                         .key = 3};
     memcpy(right.secret, victim->endpoint.secret, PEAL_SECRET_BYTES);
-    for (int kind = 0; kind < 8; kind++) {
+    for (int kind = 0; kind < 10; kind++) {
         peal_hello hello = right;
         int64_t until = peal_clock_ns() + long_deadline;
         int socket = peal_wire_connect(victim->endpoint.name, until);
@@ -56,7 +56,13 @@ static void attack(const peal_control_blob *victim)
             hello.kind = PEAL_HELLO_DATA; /* that edge is taken */
         if (kind == 6)
             memset(&hello, 'G', sizeof(hello));
-        if (kind == 7) { /* half a hello, then silence: must not hold up others */
+        if (kind >= 8)
+            hello.kind = PEAL_HELLO_STREAM;
+        if (kind == 8)
+            hello.secret[0] ^= 1;
+        if (kind == 9)
+            hello.process = 0; /* only those with higher numbers connect */
+        if (kind == 7) {       /* half a hello, then silence: must not hold up others */
             TEAM_CHECK(peal_wire_send_small(socket, &hello, 10));
             close(socket);
             continue;
