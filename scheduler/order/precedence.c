@@ -146,7 +146,7 @@ static bool pays(const precedence_pass *p)
     peal_box met_cells;
     for (int k = 0; k < PEAL_AXES; k++)
         cells = cells * p->grid.cells[k] < MOST_CELLS ? cells * p->grid.cells[k] : MOST_CELLS;
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count && met <= count * count; i++)
         met += find_cells(&p->grid, &p->touch[i].touch->box, &met_cells);
     return cells < MOST_CELLS && cells + met <= 64 + count * count / 2;
 }

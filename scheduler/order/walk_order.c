@@ -56,11 +56,23 @@ static bool tiles_met(const touch *of_task, const peal_tiling *tiling, const pea
     return true;
 }
 
-/* What messages of a body touch, or copies within the rank: by array, each once. */
+/* What messages of a body touch, or copies within the rank: each touch once, where the body has it
+ * first. */
+typedef struct met_touch {
+    const touch *touch;
+    int node, number; /* of its node's touches */
+} met_touch;
+
 typedef struct met_touches {
-    const touch **item;
+    met_touch *item; /* by array, then as the body has them */
     int count;
 } met_touches;
+
+/* A touch of a launch that meets one of them. */
+typedef struct met_pair {
+    const met_touch *met;
+    int own;
+} met_pair;
 
 static int compare_boxes(const peal_box *a, const peal_box *b)
 {
@@ -73,35 +85,63 @@ static int compare_boxes(const peal_box *a, const peal_box *b)
     return 0;
 }
 
-static int by_box(const void *left, const void *right)
+static int compare_touches(const touch *a, const touch *b)
 {
-    const touch *a = *(const touch *const *)left, *b = *(const touch *const *)right;
     if (a->array != b->array)
         return a->array < b->array ? -1 : 1;
     return a->write != b->write ? a->write - b->write : compare_boxes(&a->box, &b->box);
+}
+
+static int compare_places(const met_touch *a, const met_touch *b)
+{
+    return a->node != b->node ? a->node - b->node : a->number - b->number;
+}
+
+static int by_touch(const void *left, const void *right)
+{
+    const met_touch *a = left, *b = right;
+    int order = compare_touches(a->touch, b->touch);
+    return order ? order : compare_places(a, b);
+}
+
+static int by_array(const void *left, const void *right)
+{
+    const met_touch *a = left, *b = right;
+    if (a->touch->array != b->touch->array)
+        return a->touch->array < b->touch->array ? -1 : 1;
+    return compare_places(a, b);
+}
+
+/* By node, then the launch's touch, then the node's. */
+static int by_place(const void *left, const void *right)
+{
+    const met_pair *a = left, *b = right;
+    if (a->met->node != b->met->node)
+        return a->met->node - b->met->node;
+    return a->own != b->own ? a->own - b->own : a->met->number - b->met->number;
+}
+
+static bool is_met(const node *m, bool messages)
+{
+    return messages ? m->kind == NODE_SEND || m->kind == NODE_RECV : m->kind == NODE_LOCAL;
 }
 
 static void list_met(const pass_context *pass, const node_list *body, bool messages,
                      met_touches *out)
 {
     int count = 0, kept = 0;
-    for (int pass_over = 0; pass_over < 2; pass_over++) {
-        if (pass_over)
-            out->item = PEAL_ARENA_ARRAY(pass->arena, const touch *, count + 1);
-        count = 0;
-        for (int i = 0; i < body->count; i++) {
-            const node *m = body->item[i];
-            if (messages ? m->kind != NODE_SEND && m->kind != NODE_RECV : m->kind != NODE_LOCAL)
-                continue;
-            for (int k = 0; k < m->touch_count; k++, count++)
-                if (pass_over)
-                    out->item[count] = &m->touch[k];
-        }
-    }
-    qsort(out->item, (size_t)count, sizeof(*out->item), by_box);
+    for (int i = 0; i < body->count; i++)
+        count += is_met(body->item[i], messages) ? body->item[i]->touch_count : 0;
+    met_touch *item = out->item = PEAL_ARENA_ARRAY(pass->arena, met_touch, count + 1);
+    count = 0;
+    for (int i = 0; i < body->count; i++)
+        for (int k = 0; is_met(body->item[i], messages) && k < body->item[i]->touch_count; k++)
+            item[count++] = (met_touch){&body->item[i]->touch[k], i, k};
+    qsort(item, (size_t)count, sizeof(*item), by_touch);
     for (int i = 0; i < count; i++)
-        if (!i || by_box(&out->item[kept - 1], &out->item[i]))
-            out->item[kept++] = out->item[i];
+        if (!i || compare_touches(item[kept - 1].touch, item[i].touch))
+            item[kept++] = item[i];
+    qsort(item, (size_t)kept, sizeof(*item), by_array);
     out->count = kept;
 }
 
@@ -111,7 +151,7 @@ static int first_met(const met_touches *met, int array)
     int low = 0, high = met->count;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (met->item[middle]->array < array)
+        if (met->item[middle].touch->array < array)
             low = middle + 1;
         else
             high = middle;
@@ -119,23 +159,33 @@ static int first_met(const met_touches *met, int array)
     return low;
 }
 
-/* Takes from `interior` what others meet. False: they meet nothing. */
-static bool cut_met(const rank_view *v, const node *launch, const met_touches *met,
-                    peal_box *interior)
+/* Takes from `interior` what others meet, in the order of the body: what is left depends on it.
+ * False: they meet nothing. */
+static bool cut_met(const pass_context *pass, const rank_view *v, const node *launch,
+                    const met_touches *met, peal_box *interior)
 {
     const peal_schedule_task *t = &v->task[launch->task];
+    met_pair *pair = NULL;
+    int count = 0, capacity = 0;
     bool any = false;
     for (int a = 0; a < launch->touch_count; a++) {
         const touch *own = &launch->touch[a];
-        if (own->tiling < 0)
-            continue;
-        for (int i = first_met(met, own->array);
-             i < met->count && met->item[i]->array == own->array; i++) {
-            peal_box hit;
-            if (tiles_met(own, &t->tiling[0], &launch->range[0], met->item[i], &hit)) {
-                cut_away(interior, &hit);
-                any = true;
-            }
+        for (int i = own->tiling < 0 ? met->count : first_met(met, own->array);
+             i < met->count && met->item[i].touch->array == own->array; i++) {
+            if (!touches_conflict(own, met->item[i].touch))
+                continue;
+            PEAL_ARENA_ROOM(pass->arena, pair, count, capacity);
+            pair[count++] = (met_pair){&met->item[i], a};
+        }
+    }
+    if (count)
+        qsort(pair, (size_t)count, sizeof(*pair), by_place);
+    for (int i = 0; i < count; i++) {
+        peal_box hit;
+        if (tiles_met(&launch->touch[pair[i].own], &t->tiling[0], &launch->range[0],
+                      pair[i].met->touch, &hit)) {
+            cut_away(interior, &hit);
+            any = true;
         }
     }
     return any;
@@ -161,15 +211,15 @@ static bool has_few_boxes(const common_input *c, const peal_schedule_task *t,
 
 /* The tiles of a launch that no message of the body meets, or, where none does, no copy within the
  * rank; false: it is not split. */
-static bool interior_tiles(const common_input *c, const rank_view *v, const node *launch,
-                           const met_touches *messages, const met_touches *copies,
-                           peal_box *interior)
+static bool interior_tiles(const common_input *c, const pass_context *pass, const rank_view *v,
+                           const node *launch, const met_touches *messages,
+                           const met_touches *copies, peal_box *interior)
 {
     const peal_schedule_task *t = &v->task[launch->task];
     *interior = (peal_box){.axis_count = PEAL_AXES};
     memcpy(interior->hi, t->tiling[0].count, sizeof(interior->hi));
-    bool met = cut_met(v, launch, messages, interior) ||
-               (takes_tiles(c, t) && cut_met(v, launch, copies, interior) &&
+    bool met = cut_met(pass, v, launch, messages, interior) ||
+               (takes_tiles(c, t) && cut_met(pass, v, launch, copies, interior) &&
                 has_few_boxes(c, t, interior));
     return met && !peal_box_is_empty(interior);
 }
@@ -207,7 +257,7 @@ static void split_body(const common_input *c, const pass_context *pass, const ra
         peal_box interior, all = {.axis_count = PEAL_AXES};
         if (n->kind != NODE_LAUNCH || v->task[n->task].kind != PEAL_TASK_KERNEL ||
             v->task[n->task].tiling_count != 1 || v->task[n->task].tile_count < 2 ||
-            !interior_tiles(c, v, n, &messages, &copies, &interior)) {
+            !interior_tiles(c, pass, v, n, &messages, &copies, &interior)) {
             add_node(pass, &out, n);
             continue;
         }
