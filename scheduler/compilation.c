@@ -85,7 +85,7 @@ static peal_status out_of_room(peal_compilation *c)
         return peal_report(c->pass.diagnostics, PEAL_E_COMPILE_TOO_LONG, (peal_source){0},
                            "raise --deadline, or give the graph fewer statements or ranks",
                            "checking a graph of %d statements on %d rank%s and making its "
-                           "schedules has used %lld ms of processor time",
+                           "schedules takes more than %lld ms of processor time",
                            c->common.graph->statement_count, c->common.machine.ranks,
                            c->common.machine.ranks == 1 ? "" : "s",
                            (long long)(c->limit_ns / 1000000));

@@ -48,7 +48,8 @@ typedef struct peal_exchange_field {
     int halo[PEAL_AXES]; /* stored at each end, by axis; all 0: the exchange's width */
 } peal_exchange_field;
 
-/* What is exchanged. Equal in all processes, but for data, stride and what is a rank's own. */
+/* What is exchanged. Equal in all processes, but for where data lies, stride and
+ * what is a rank's own. */
 typedef struct peal_halo_desc {
     size_t size_bytes;        /* sizeof(peal_halo_desc) */
     int ranks;                /* in all; 0: one a process (needed when the caller lends memory) */

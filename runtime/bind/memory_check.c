@@ -61,7 +61,9 @@ peal_status peal_binding_check_memory(peal_session *session, peal_compilation *c
     int processes = session->identity.processes,
         from = peal_diagnostics_count(session->diagnostics);
     int64_t need = 0;
+    peal_session_running(session, true); /* schedules are made: the others wait for it */
     peal_status status = need_of(session, compilation, machine, &need);
+    peal_session_running(session, false);
     peal_memory_room *all = calloc((size_t)processes, sizeof(*all)), own;
     if (!status && !all)
         status = peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,

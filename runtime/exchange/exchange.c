@@ -139,8 +139,8 @@ static peal_status judge(const peal_exchange *exchange, const claim *all)
     for (int p = 1; p < exchange->session->identity.processes; p++) {
         if (all[p].hash != all[0].hash || all[p].ranks != all[0].ranks)
             return peal_report(diagnostics, PEAL_E_GRAPHS_DIFFER, PEAL_NO_SOURCE,
-                               "give all processes the same peal_halo_desc (but for data, "
-                               "stride and own_...)",
+                               "give all processes the same peal_halo_desc (but for where "
+                               "data lies, stride and own_...)",
                                "the exchange of process %d differs from that of process 0", p);
         if (all[p].accelerated != all[0].accelerated)
             return peal_report(diagnostics, PEAL_E_CALLS_DIFFER, PEAL_NO_SOURCE,
@@ -223,7 +223,10 @@ static peal_status bind(peal_exchange *exchange, const peal_halo_desc *desc)
 {
     peal_session *session = exchange->session;
     int from = mark(session);
-    peal_status status = peal_session_agree(session, schedule(exchange), from);
+    peal_session_running(session, true); /* the others wait for it, however long it takes */
+    peal_status status = schedule(exchange);
+    peal_session_running(session, false);
+    status = peal_session_agree(session, status, from);
     if (!status)
         status = peal_binding_check_memory(session, exchange->compilation, &exchange->machine);
     if (status)

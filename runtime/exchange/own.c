@@ -1,21 +1,19 @@
 /* What an application says that its rank owns, compared with how peal cuts the grid: sizes of a
  * part taken for the grid's, ranks counted along another axis first, or arrays without the halo
  * would exchange wrong points, or none. */
-#define _GNU_SOURCE
 #include "runtime/exchange/exchange.h"
 
-#include <errno.h>
+#include "base/checked.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 enum { TEXT_BYTES = 160 };
 
 static bool is_given(const peal_halo_desc *desc)
 {
-    for (int k = 0; k < PEAL_AXES; k++)
+    for (int k = 0; k < desc->axis_count; k++)
         if (desc->own_extent[k] || desc->own_origin[k])
             return true;
     return false;
@@ -34,8 +32,8 @@ static const char *print_box(char text[TEXT_BYTES], int axes, const int64_t *fir
 {
     int used = snprintf(text, TEXT_BYTES, "[");
     for (int k = 0; k < axes && used < TEXT_BYTES; k++)
-        used += snprintf(text + used, (size_t)(TEXT_BYTES - used), "%s%" PRId64 ":%" PRId64,
-                         k ? ", " : "", first[k], first[k] + extent[k]);
+        used += snprintf(text + used, (size_t)(TEXT_BYTES - used), "%s%" PRId64 ":+%" PRId64,
+                         k ? ", " : "", first[k], extent[k]);
     if (used < TEXT_BYTES)
         snprintf(text + used, (size_t)(TEXT_BYTES - used), "]");
     return text;
@@ -45,14 +43,17 @@ static const char *print_box(char text[TEXT_BYTES], int axes, const int64_t *fir
 static const char *guess(const peal_halo_desc *desc, const peal_schedule *schedule,
                          const int64_t *extent)
 {
-    bool same_extent = true, of_a_part = false;
+    bool same_extent = true, of_a_part = false, no_origin = true;
     for (int k = 0; k < desc->axis_count; k++) {
         bool is_cut = k < PEAL_RANK_AXES && schedule->rank_dims[k] > 1;
         same_extent &= desc->own_extent[k] == extent[k];
+        no_origin &= desc->own_origin[k] == 0;
         of_a_part |= is_cut && desc->own_extent[k] == desc->extent[k];
     }
     if (of_a_part)
         return "`extent` is that of the whole grid, own_extent that of this rank's part";
+    if (same_extent && no_origin)
+        return "own_origin is where the rank's first point lies in the whole grid";
     if (same_extent)
         return "ranks count along x first: rank = rx + Rx * (ry + Ry * rz), x being the contiguous "
                "axis";
@@ -82,33 +83,61 @@ static peal_status compare_part(peal_session *session, const peal_halo_desc *des
                        print_box(theirs, desc->axis_count, desc->own_origin, desc->own_extent));
 }
 
-/* The kernel looks, without a fault. */
-static bool is_memory(const unsigned char *address)
+/* Whether this process may read and write [first, end), by the kernel's list of mappings, which is
+ * sorted. Without that list nobody knows. */
+static bool is_memory(uintptr_t first, uintptr_t end)
 {
-    unsigned char byte;
-    struct iovec here = {&byte, 1}, there = {(void *)(uintptr_t)address, 1};
-    return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[512], access[5];
+    uintptr_t lo, hi;
+    bool good = true, knows = false;
+    while (maps && first < end && good && fgets(line, sizeof(line), maps)) {
+        bool whole = strchr(line, '\n') != NULL;
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &lo, &hi, access) == 3 && hi > first) {
+            good = lo <= first && access[0] == 'r' && access[1] == 'w';
+            first = hi;
+        }
+        knows = true;
+        for (int c = 0; !whole && c != '\n' && c != EOF;) /* a long path */
+            c = fgetc(maps);
+    }
+    if (maps)
+        fclose(maps);
+    return !knows || (good && first >= end);
 }
 
-/* Strides are known: the first and the last stored point are somewhere. */
+/* Bytes from the first stored point to the last; false: more than there can be. */
+static bool find_span(const peal_layout *layout, int axes, int64_t element, int64_t *bytes)
+{
+    int64_t last = 0, along;
+    for (int k = 0; k < axes; k++)
+        if (peal_multiply_overflows(layout->stored.hi[k] - layout->stored.lo[k] - 1,
+                                    layout->stride[k], &along) ||
+            peal_add_overflows(last, along, &last))
+            return false;
+    return !peal_add_overflows(last, 1, &last) && !peal_multiply_overflows(last, element, bytes);
+}
+
+/* Strides are known: what is stored is somewhere. */
 static peal_status check_memory(peal_session *session, const peal_halo_desc *desc,
                                 const peal_schedule *schedule)
 {
     for (int f = 0; f < desc->field_count; f++) {
-        const peal_layout *layout = &schedule->array[f].layout;
-        const unsigned char *first = desc->field[f].data;
-        int64_t element = (int64_t)peal_type_bytes(schedule->array[f].type), last = 0;
-        for (int k = 0; k < desc->axis_count; k++)
-            last += (layout->stored.hi[k] - layout->stored.lo[k] - 1) * layout->stride[k];
-        if (!first || (is_memory(first) && is_memory(first + (last + 1) * element - 1)))
+        const peal_schedule_array *array = &schedule->array[f];
+        uintptr_t first = (uintptr_t)desc->field[f].data;
+        int64_t bytes = 0;
+        bool fits = find_span(&array->layout, desc->axis_count,
+                              (int64_t)peal_type_bytes(array->type), &bytes) &&
+                    (uint64_t)bytes <= UINTPTR_MAX - first;
+        if (!first || (fits && is_memory(first, first + (uintptr_t)bytes)))
             continue;
         return peal_report(
             session->diagnostics, PEAL_E_INVALID_EXCHANGE, PEAL_NO_SOURCE,
             "data is the lowest corner with its halo, and each axis has own_extent + "
             "2 * halo points; strides count elements",
-            "the %" PRId64 " stored bytes of field %d of rank %d are not all in "
-            "memory",
-            (last + 1) * element, f, schedule->rank);
+            "field %d of rank %d does not lie in memory that this process may write, "
+            "from its first stored point to its last",
+            f, schedule->rank);
     }
     return PEAL_STATUS_OK;
 }

@@ -106,36 +106,31 @@ static bool keys_are_equal(const rank_key *a, const rank_key *b)
 }
 
 /* The first rank of each key, by a table of ranks. */
-static bool find_first(const common_input *c, const pass_context *pass, rank_views *views,
-                       int *const number[PEAL_RANK_AXES], int *like)
+static bool find_first(const common_input *c, const pass_context *pass, peal_arena *scratch,
+                       rank_views *views, int *const number[PEAL_RANK_AXES], int *like)
 {
     int ranks = c->machine.ranks;
     size_t mask = 64;
     while (mask < 2 * (size_t)ranks)
         mask *= 2;
-    rank_key *key = malloc((size_t)ranks * sizeof(*key));
-    int *table = malloc(mask-- * sizeof(*table));
-    bool good = key && table;
+    rank_key *key = PEAL_ARENA_ARRAY(scratch, rank_key, ranks);
+    int *table = PEAL_ARENA_ARRAY(scratch, int, mask--); /* 1 + rank; 0: free */
+    bool good = true;
 
-    if (good)
-        memset(table, -1, (mask + 1) * sizeof(*table));
     for (int rank = 0; good && rank < ranks; rank++) {
         int left = rank;
-        memset(&key[rank], 0, sizeof(*key));
         for (int k = 0; k < PEAL_RANK_AXES; k++) {
             key[rank].around[k] = number[k][left % c->dims[k]];
             left /= c->dims[k];
         }
         good = find_roles(c, pass, views, rank, &key[rank].role);
         size_t at = (size_t)hash_key(&key[rank]) & mask;
-        while (table[at] >= 0 && !keys_are_equal(&key[table[at]], &key[rank]))
+        while (table[at] && !keys_are_equal(&key[table[at] - 1], &key[rank]))
             at = (at + 1) & mask;
-        if (table[at] < 0)
-            table[at] = rank;
-        like[rank] = table[at];
+        if (!table[at])
+            table[at] = rank + 1;
+        like[rank] = table[at] - 1;
     }
-    free(key);
-    free(table);
     return good;
 }
 
@@ -155,7 +150,7 @@ bool find_alike_ranks(peal_compilation *c, int *like)
     }
     c->pass.diagnostics = c->own_diagnostics;
     c->pass.arena = c->own_arena; /* a view is kept */
-    good = good && find_first(&c->common, &c->pass, &c->views, number, like);
+    good = good && find_first(&c->common, &c->pass, c->scratch, &c->views, number, like);
     end_scratch(c);
     return good;
 }

@@ -287,6 +287,10 @@ typedef enum own_mistake {
     LOCAL_EXTENT,
     ROWS_FIRST,
     NOT_GIVEN,
+    NO_ORIGIN,
+    UNEVEN,
+    READ_ONLY,
+    HUGE_STRIDE,
     NO_HALO,
     OTHER_CUT
 } own_mistake;
@@ -331,6 +335,21 @@ static bool refuses_own(peal_session *session, own_mistake mistake, const char *
     }
     if (mistake == OTHER_CUT && process == 3)
         desc.own_extent[1] = 3;
+    if (mistake == UNEVEN) { /* 11 x 7: the first parts are a point longer */
+        desc.extent[0] = 11;
+        desc.extent[1] = 7;
+        desc.own_origin[0] = 6 * rx;
+        desc.own_origin[1] = 4 * ry;
+        desc.own_extent[0] = 6 - rx;
+        desc.own_extent[1] = 4 - ry;
+        desc.own_extent[3] = -77; /* there is no such axis */
+    }
+    if (mistake == NO_ORIGIN)
+        memset(desc.own_origin, 0, sizeof(desc.own_origin));
+    if (mistake == READ_ONLY)
+        mprotect(memory, page, PROT_READ);
+    if (mistake == HUGE_STRIDE)
+        desc.field[0].stride[1] = INT64_MAX / 4;
     if (mistake == NOT_GIVEN) {
         memset(desc.own_origin, 0, sizeof(desc.own_origin));
         memset(desc.own_extent, 0, sizeof(desc.own_extent));
@@ -338,7 +357,7 @@ static bool refuses_own(peal_session *session, own_mistake mistake, const char *
     peal_status status = peal_exchange_create(session, &desc, &exchange);
     peal_exchange_destroy(exchange);
     munmap(memory, 2 * page);
-    if (mistake == NO_MISTAKE)
+    if (mistake == NO_MISTAKE || mistake == UNEVEN)
         return status == PEAL_STATUS_OK;
     /* Of a mistake that some ranks do not see, they hear. */
     return status == PEAL_STATUS_USAGE && !exchange && (!hint || has_hint(session, hint));
@@ -354,6 +373,10 @@ static const struct {
     {ROWS_FIRST, 1, "ranks count along x first"},
     {NOT_GIVEN, 0, "set .own_origin"},
     {NO_HALO, 2, "data is the lowest corner with its halo"},
+    {NO_ORIGIN, 3, "own_origin is where"},
+    {UNEVEN, 0, NULL},
+    {READ_ONLY, 1, "data is the lowest corner with its halo"},
+    {HUGE_STRIDE, 0, "data is the lowest corner with its halo"},
     {OTHER_CUT, 3, "set dims to cut as you do"},
 };
 static size_t own_case; /* of the processes that are started now */
