@@ -21,18 +21,25 @@ static int find(const peal_control *control, int process, int key)
     return -1;
 }
 
+/* With the lock. */
+static bool make_room(peal_control *control)
+{
+    if (control->stream_count < control->stream_room)
+        return true;
+    int room = 2 * control->stream_room + 16;
+    peal_stream *more = realloc(control->stream, (size_t)room * sizeof(*more));
+    if (!more)
+        return false;
+    control->stream = more;
+    control->stream_room = room;
+    return true;
+}
+
 bool peal_stream_keep(peal_control *control, int process, int key, int socket)
 {
     pthread_mutex_lock(&control->lock);
-    int at = control->stream_count;
-    bool fits = process > control->identity.process && find(control, process, key) < 0;
-    if (fits && at == control->stream_room) {
-        int room = 2 * at + 16;
-        peal_stream *more = realloc(control->stream, (size_t)room * sizeof(*more));
-        fits = more != NULL;
-        control->stream = more ? more : control->stream;
-        control->stream_room = more ? room : at;
-    }
+    bool fits = process > control->identity.process && find(control, process, key) < 0 &&
+                make_room(control);
     if (fits) {
         control->stream[control->stream_count++] = (peal_stream){process, key, socket};
         pthread_cond_broadcast(&control->changed);

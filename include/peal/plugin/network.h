@@ -1,5 +1,5 @@
-/* The contract of networks between hosts, as far as it has grown: what one process puts into the
- * memory of another.
+/* The contract of networks between hosts: what one process puts into the memory of another, and the
+ * engine that does it.
  *
  * A put is a message's bytes, if it has any, and then a word: the flag of the message, or the
  * credit that says that it has been consumed. Its number, its word and its slot are the same for a
@@ -9,6 +9,10 @@
 #define PEAL_PLUGIN_NETWORK_H
 
 #include <peal/plugin/schedule.h>
+
+#include <stdatomic.h>
+
+typedef struct peal_diagnostics peal_diagnostics;
 
 typedef struct peal_put {
     int rank;     /* in whose segment it lands */
@@ -21,7 +25,18 @@ typedef struct peal_put {
     uint64_t quantum;
     int index;   /* of the rank here, among those that this process hosts */
     int channel; /* its channel */
+    /* Once they are bound, in this process: the word that an incoming put raises, and slot 0: of
+     * the receiver's, or of its shadow here that an outgoing message is packed into. */
+    _Atomic uint64_t *at;
+    unsigned char *first_slot;
 } peal_put;
+
+/* The slot of the message that raises the word to a value. */
+static inline unsigned char *peal_put_slot(const peal_put *put, uint64_t value)
+{
+    return put->first_slot +
+           (int64_t)(value / put->quantum % (uint64_t)put->slots) * put->slot_bytes;
+}
 
 /* What two processes put into each other's memory. out of one is in of the other, but for index and
  * channel; so are the hashes. */
@@ -31,5 +46,47 @@ typedef struct peal_pair {
     int out_count, in_count;
     uint64_t out_hash, in_hash;
 } peal_pair;
+
+/* What the runtime offers an engine. */
+typedef struct peal_network_site {
+    size_t size; /* sizeof(peal_network_site) */
+    int process, processes;
+    void *user;
+    /* A stream socket to another process, the engine's to close. Both ends ask for it once. */
+    peal_status (*connect)(void *user, int process, int *stream);
+    /* The job must end: a stream has closed, or a frame makes no sense. Any thread. */
+    void (*fail)(void *user, peal_status status, const char *message);
+} peal_network_site;
+
+typedef struct peal_network peal_network;           /* of a session */
+typedef struct peal_network_plan peal_network_plan; /* of one plan */
+
+/* An engine. Rules that keep others possible (adapters, devices that post): a put has its number
+ * and its addresses for a plan's life; `due` takes a value, not a message; who posts need not be a
+ * thread of a backend; what a put was raised to last is kept over starts, and a new plan begins at
+ * zero. */
+typedef struct peal_network_ops {
+    size_t size; /* sizeof(peal_network_ops) */
+    peal_transport_kind kind;
+    /* Once a session; site is used until close. */
+    peal_status (*open)(const peal_network_site *site, peal_diagnostics *diagnostics,
+                        peal_network **out);
+    /* The puts of a plan, whose number is the same in all processes and no other's; connects to
+     * whom there is no stream yet. The pairs are used until detach. */
+    peal_status (*attach)(peal_network *network, uint32_t number, const peal_pair *pair, int count,
+                          peal_diagnostics *diagnostics, peal_network_plan **out);
+    /* What of it is still on its way is dropped, here and by who receives it. */
+    void (*detach)(peal_network_plan *plan);
+    /* All messages (or credits) of an outgoing put up to `value` are due: their bytes are in their
+     * slots and stay there until the receiver says that it has consumed them. Any thread, one at a
+     * time for a put. */
+    void (*due)(peal_network_plan *plan, int pair, int put, uint64_t value);
+    void (*progress)(peal_network *network);          /* one turn, by whoever waits; any thread */
+    void (*sleep)(peal_network *network, int64_t ns); /* until something comes, at most so long */
+    bool (*settle)(
+        peal_network *network); /* a turn; true: nothing is left to be sent, or ever will */
+    void (*disown)(peal_network *network); /* in a copy of the process that was forked */
+    void (*close)(peal_network *network);
+} peal_network_ops;
 
 #endif

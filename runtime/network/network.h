@@ -1,0 +1,17 @@
+/* Engines that carry messages between hosts. */
+#ifndef PEAL_RUNTIME_NETWORK_NETWORK_H
+#define PEAL_RUNTIME_NETWORK_NETWORK_H
+
+#include <peal/plugin/network.h>
+
+/* What goes over a stream: this, then the message's bytes. In the byte order of the hosts, which is
+ * the same on all (the control plane's first frame shows it). */
+typedef struct peal_put_frame {
+    uint32_t plan, put;
+    uint64_t value, bytes;
+} peal_put_frame;
+_Static_assert(sizeof(peal_put_frame) == 24, "a frame's header has 24 bytes");
+
+extern const peal_network_ops peal_network_tcp; /* by sockets */
+
+#endif

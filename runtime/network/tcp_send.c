@@ -1,0 +1,149 @@
+/* The sending half of the socket engine: frames wait in a ring, and their bytes in their slots,
+ * until the socket takes them. */
+#define _GNU_SOURCE
+#include "runtime/network/tcp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+enum { PARTS = 64 };
+
+/* The ring has room for all that can be due at a time. */
+bool tcp_add_room(tcp_link *link, size_t frames)
+{
+    tcp_ring *ring = &link->queue;
+    pthread_mutex_lock(&link->sending);
+    tcp_entry *item = calloc(ring->room + frames, sizeof(*item));
+    for (size_t i = 0; item && i < ring->count; i++)
+        item[i] = ring->item[(ring->first + i) % ring->room];
+    if (item) {
+        free(ring->item);
+        *ring = (tcp_ring){item, 0, ring->count, ring->room + frames};
+    }
+    pthread_mutex_unlock(&link->sending);
+    return item != NULL;
+}
+
+static tcp_entry *entry_at(const tcp_ring *ring, size_t index)
+{
+    return &ring->item[(ring->first + index) % ring->room];
+}
+
+/* Head and data of frames, as far as they are not sent. */
+static int list_parts(const tcp_ring *ring, struct iovec part[PARTS])
+{
+    int count = 0;
+    for (size_t i = 0; i < ring->count && count + 2 <= PARTS; i++) {
+        tcp_entry *e = entry_at(ring, i);
+        uint64_t done = e->done;
+        if (done < sizeof(e->head))
+            part[count++] = (struct iovec){(char *)&e->head + done, sizeof(e->head) - done};
+        done = done > sizeof(e->head) ? done - sizeof(e->head) : 0;
+        if (e->head.bytes > done)
+            part[count++] =
+                (struct iovec){(void *)(uintptr_t)(e->data + done), e->head.bytes - done};
+    }
+    return count;
+}
+
+static void take_sent(tcp_ring *ring, size_t sent)
+{
+    while (sent > 0) {
+        tcp_entry *e = entry_at(ring, 0);
+        uint64_t left = sizeof(e->head) + e->head.bytes - e->done;
+        uint64_t now = left < sent ? left : sent;
+        e->done += now;
+        sent -= now;
+        if (now < left)
+            return;
+        ring->first = (ring->first + 1) % ring->room;
+        ring->count--;
+    }
+}
+
+/* With the lock. */
+void tcp_flush(peal_network *network, tcp_link *link)
+{
+    while (link->queue.count > 0 && !atomic_load(&link->is_broken)) {
+        struct iovec part[PARTS];
+        struct msghdr message = {.msg_iov = part,
+                                 .msg_iovlen = (size_t)list_parts(&link->queue, part)};
+        ssize_t sent = sendmsg(link->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            break;
+        if (sent < 0)
+            tcp_lose(network, link, errno);
+        else
+            take_sent(&link->queue, (size_t)sent);
+    }
+    atomic_store(&link->has_queue, link->queue.count > 0);
+}
+
+static void queue_frame(peal_network_plan *plan, tcp_link *link, const peal_put *put, int number,
+                        uint64_t value)
+{
+    if (link->queue.count == link->queue.room) {
+        tcp_fail(plan->network, PEAL_STATUS_INTERNAL, "more messages are due than there are slots");
+        return;
+    }
+    *entry_at(&link->queue, link->queue.count++) =
+        (tcp_entry){.plan = plan,
+                    .put = put,
+                    .head = {plan->number, (uint32_t)number, value, (uint64_t)put->bytes},
+                    .data = put->bytes ? peal_put_slot(put, value) : NULL};
+}
+
+/* Of credits that wait the latest says all. */
+static bool replaces_waiting(tcp_link *link, const peal_network_plan *plan, const peal_put *put,
+                             uint64_t value)
+{
+    for (size_t i = link->queue.count; put->credit && i-- > 0;) {
+        tcp_entry *e = entry_at(&link->queue, i);
+        if (e->plan == plan && e->put == put && !e->done) {
+            e->head.value = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+void tcp_due(peal_network_plan *plan, int pair, int number, uint64_t value)
+{
+    tcp_link *link = plan->link[pair];
+    const peal_put *put = &plan->pair[pair].out[number];
+    pthread_mutex_lock(&link->sending);
+    uint64_t *sent = &plan->sent[pair][number];
+    if (put->credit) {
+        if (!replaces_waiting(link, plan, put, value))
+            queue_frame(plan, link, put, number, value);
+        *sent = value;
+    }
+    while (*sent != value && !atomic_load(&plan->network->has_failed)) {
+        *sent += put->quantum;
+        queue_frame(plan, link, put, number, *sent);
+    }
+    tcp_flush(plan->network, link);
+    pthread_mutex_unlock(&link->sending);
+}
+
+/* Drops what is not sent; of a frame that has begun nothing sensible can follow. */
+void tcp_drop(tcp_link *link, const peal_network_plan *plan)
+{
+    tcp_ring *ring = &link->queue;
+    size_t kept = 0;
+    pthread_mutex_lock(&link->sending);
+    for (size_t i = 0; i < ring->count; i++) {
+        tcp_entry *e = entry_at(ring, i);
+        if (e->plan != plan)
+            *entry_at(ring, kept++) = *e;
+        else if (e->done)
+            atomic_store(&link->is_broken, true);
+    }
+    ring->count = kept;
+    atomic_store(&link->has_queue, kept > 0);
+    pthread_mutex_unlock(&link->sending);
+}
