@@ -56,12 +56,6 @@ static peal_status resolve(peal_plan *plan)
     return status;
 }
 
-int64_t peal_plan_deadline_ns(const peal_plan *plan)
-{
-    double own_s = plan->options.deadline_s;
-    return own_s > 0 ? (int64_t)ceil(own_s * 1e9) : plan->session->deadline_ns;
-}
-
 /* Refuses what is too big before anything is allocated. */
 static peal_status create_oracles(peal_plan *plan)
 {

@@ -8,6 +8,7 @@
 #include "runtime/watch/watch.h"
 #include "scheduler/modes/candidates.h"
 
+#include <math.h>
 #include <peal/plan.h>
 
 enum { PEAL_NOTE_BYTES = 480, PEAL_CHOICE_BYTES = 360, PEAL_FROM_BYTES = 256 };
@@ -70,7 +71,11 @@ struct peal_plan {
  * end it before any goes on. */
 bool peal_plan_ends_setup(const peal_plan *plan);
 /* The longest wait without progress: its own, or the session's. */
-int64_t peal_plan_deadline_ns(const peal_plan *plan);
+static inline int64_t peal_plan_deadline_ns(const peal_plan *plan)
+{
+    double own_s = plan->options.deadline_s;
+    return own_s > 0 ? (int64_t)ceil(own_s * 1e9) : plan->session->deadline_ns;
+}
 /* outputs.c: whether the files that `save` names can be made. */
 peal_status peal_plan_check_outputs(const peal_plan *plan);
 /* outputs.c: the memory in which ranks count what they have saved, in process 0; then what every

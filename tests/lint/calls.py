@@ -21,6 +21,7 @@ ORDERS = {
         "transports": (),
         "memory": (),
         "control": (),
+        "network": (),
         "launch": ("bootstrap",),
         "session": ("control",),
         "bind": ("session", "control", "memory", "transports"),
