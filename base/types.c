@@ -56,9 +56,14 @@ const char *peal_link_name(peal_link_class link)
     return names[link];
 }
 
+bool peal_transport_is_network(const char *name)
+{
+    return name && !strcmp(name, peal_transport_name(PEAL_TRANSPORT_TCP));
+}
+
 bool peal_transport_is_known(const char *name)
 {
-    if (!name || !strcmp(name, "auto") || !strcmp(name, "p2p"))
+    if (!name || !strcmp(name, "auto") || !strcmp(name, "p2p") || peal_transport_is_network(name))
         return true;
     for (int path = PEAL_PATH_VMM; path < PEAL_PATH_COUNT; path++)
         if (!strcmp(name, peal_path_name((peal_path)path)))

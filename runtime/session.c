@@ -5,6 +5,7 @@
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/session/cores.h"
 #include "runtime/session/device.h"
+#include "runtime/session/network.h"
 
 #include <math.h>
 #include <peal/bootstrap.h>
@@ -100,6 +101,9 @@ static peal_status join(peal_session *session, const peal_session_desc *desc)
     status = session->bootstrap->ops->identity(session->bootstrap, &session->identity);
     if (status)
         return status;
+    status = peal_session_find_hosts(session);
+    if (status)
+        return status;
     status = peal_control_open(session->bootstrap, &session->abort_word, session->deadline_ns,
                                session->diagnostics, &session->control);
     return status ? status : finish_joining(session);
@@ -108,6 +112,7 @@ static peal_status join(peal_session *session, const peal_session_desc *desc)
 static void free_session(peal_session *session)
 {
     peal_control_close(session->control); /* nobody has memory of this process open any more */
+    peal_session_close_network(session);
     peal_session_close_device(session);
     peal_originals_destroy(session->originals);
     if (session->board.base)

@@ -294,6 +294,7 @@ peal_status machine_and_times_of(const peal_options *options, peal_diagnostics *
                           .processes = processes,
                           .workers = file->workers && !options->threads ? file->workers : workers,
                           .accelerator = accelerator,
+                          .apart = !accelerator && peal_transport_is_network(options->transport),
                           .traits = backend ? backend->traits : NULL,
                           .path = path_described(options, accelerator && processes > 1),
                           .tile_points = peal_lowering_tile(options->lowering),

@@ -1,6 +1,7 @@
 /* Runs the bodies of ops. Everything that is the same in all instances was prepared. */
 #define _GNU_SOURCE
 #include "backends/host/execute.h"
+#include "backends/host/network.h"
 
 #include "backends/host/crash.h"
 #include "backends/host/fold.h"
@@ -450,6 +451,8 @@ bool host_execute(host_context *context, const host_op *op, const peal_walk_fram
          * message's bytes or, of a credit, after this rank's last reads of the consumed message.
          * Threads that wrote or read them were waited for, so the order is transitive. */
         host_word_store(op->word, peal_flag_value(op->channel, frame->message));
+        if (op->remote)
+            host_network_tell(context, op, frame);
         return true;
     case PEAL_OP_WAIT:
         return host_message_wait(context, op, frame);

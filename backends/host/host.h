@@ -94,6 +94,7 @@ typedef struct host_op {
     bool shared;    /* its tiles are distributed over workers */
     bool published; /* another worker waits for it */
     bool skipped;   /* by a test hook */
+    bool remote;    /* a WRITE whose word goes to another host */
     bool decides;   /* a LAUNCH of DECIDE */
     host_task *task;
     host_share *share; /* LAUNCH: by worker */

@@ -4,6 +4,7 @@
  * scheduler does better by itself. */
 #define _GNU_SOURCE
 #include "backends/host/threads.h"
+#include "backends/host/network.h"
 #include "base/clock.h"
 
 #include "backends/host/crash.h"
@@ -243,6 +244,7 @@ peal_status host_start(host_plan *plan)
 peal_status host_wait_all(host_plan *plan)
 {
     host_threads_wait(plan->threads);
+    host_network_settle(plan);
     return PEAL_STATUS_OK;
 }
 

@@ -5,6 +5,7 @@
  * cores. */
 #define _GNU_SOURCE
 #include "backends/host/wait.h"
+#include "backends/host/network.h"
 
 #include "base/backoff.h"
 #include "base/clock.h"
@@ -91,7 +92,10 @@ static bool wait_long(const host_wait *wait, const peal_dispatch_word *word, uin
             record(wait, since, value, PEAL_DISPATCH_LOAD_ACQUIRE(word));
             return host_fail(plan, PEAL_STATUS_DEADLINE);
         }
-        peal_backoff_wait(&backoff);
+        if (plan->desc.network)
+            host_network_pause(plan, &backoff, SLEEP_MOST_NS);
+        else
+            peal_backoff_wait(&backoff);
     }
 }
 
@@ -99,7 +103,7 @@ bool host_wait_slow(const host_wait *wait, const peal_dispatch_word *word, uint6
 {
     host_plan *plan = wait->rank->plan;
 
-    for (int i = 0; i < plan->spin; i++) {
+    for (int i = 0; i < plan->spin && !plan->desc.network; i++) {
         if (host_word_reached(word, value))
             return true;
         peal_cpu_relax();

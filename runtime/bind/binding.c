@@ -1,11 +1,14 @@
 /* Binds schedules to memory: segments of the ranks here, mappings of their peers. */
+#define _GNU_SOURCE
 #include "runtime/bind/binding.h"
+#include "runtime/bind/puts.h"
 #include "runtime/session/device.h"
 #include "runtime/transports/transports.h"
 
 #include <peal/plugin/transport.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 void peal_machine_ranks(const peal_machine *machine, int process, int *first, int *end)
 {
@@ -172,6 +175,27 @@ static peal_status import(void *user, int process, int rank, int64_t bytes, unsi
     return PEAL_STATUS_OK;
 }
 
+/* Only what this process's own messages need is ever touched. */
+static peal_status shadow(void *user, int64_t bytes, unsigned char **base)
+{
+    peal_binding *binding = user;
+    if (binding->shadow_count == binding->shadow_room) {
+        int room = 2 * binding->shadow_room + 16;
+        peal_bound_shadow *more = realloc(binding->shadow, (size_t)room * sizeof(*more));
+        if (!more)
+            return no_memory(binding->session);
+        binding->shadow = more;
+        binding->shadow_room = room;
+    }
+    void *memory = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return no_memory(binding->session);
+    binding->shadow[binding->shadow_count++] = (peal_bound_shadow){memory, bytes};
+    *base = memory;
+    return PEAL_STATUS_OK;
+}
+
 static const char *device_refuses(void *user, int process)
 {
     const peal_binding *binding = user;
@@ -206,6 +230,7 @@ static peal_status attach_rank(peal_binding *binding, peal_bound_rank *rank)
         .same_host = same_host,
         .hosted = hosted,
         .import = import,
+        .shadow = shadow,
         .device_refuses = device_refuses,
     };
     const peal_schedule *schedule = rank->schedule;
@@ -222,12 +247,16 @@ static peal_status attach_rank(peal_binding *binding, peal_bound_rank *rank)
                                schedule->rank, binding->process, peer->rank, peer->process,
                                peal_transport_name(kind), reason);
         bool mailbox = kind == PEAL_TRANSPORT_SHM && is_staged(binding);
+        bool behind_arrays = mailbox || kind == PEAL_TRANSPORT_TCP;
+        unsigned char **base = mailbox ? &rank->peer_mailbox[i] : &rank->peer_segment[i];
         peal_status status =
             transport->attach(&site, peer->process, peer->rank,
-                              peer->segment_bytes - (mailbox ? peer->mailbox_offset : 0),
-                              mailbox ? &rank->peer_mailbox[i] : &rank->peer_segment[i]);
+                              peer->segment_bytes - (behind_arrays ? peer->mailbox_offset : 0),
+                              base);
         if (status)
             return status;
+        if (kind == PEAL_TRANSPORT_TCP) /* as if all of it were there */
+            *base -= peer->mailbox_offset;
     }
     for (int c = 0; c < schedule->channel_count; c++)
         binding->transports |= 1u << schedule->channel[c].transport;
@@ -239,6 +268,8 @@ peal_status peal_binding_attach(peal_binding *binding)
     peal_status status = PEAL_STATUS_OK;
     for (int i = 0; !status && i < binding->count; i++)
         status = attach_rank(binding, &binding->rank[i]);
+    if (!status && binding->transports >> PEAL_TRANSPORT_TCP & 1)
+        status = peal_bound_puts_create(binding, &binding->puts);
     return status;
 }
 
@@ -246,6 +277,10 @@ void peal_binding_release(peal_binding *binding)
 {
     if (!binding)
         return;
+    peal_bound_puts_destroy(binding->puts);
+    for (int i = 0; i < binding->shadow_count; i++)
+        munmap(binding->shadow[i].base, (size_t)binding->shadow[i].bytes);
+    free(binding->shadow);
     for (int i = 0; i < binding->imported_count; i++)
         peal_storage_release(&binding->imported[i].segment);
     for (int i = 0; i < binding->count; i++) {

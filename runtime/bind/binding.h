@@ -22,6 +22,12 @@ typedef struct peal_imported {
     peal_storage segment; /* or mailbox */
 } peal_imported;
 
+/* What stands here for memory of another host. */
+typedef struct peal_bound_shadow {
+    unsigned char *base;
+    int64_t bytes;
+} peal_bound_shadow;
+
 typedef struct peal_binding {
     peal_session *session;
     int process, processes;  /* of the machine the schedules were made for */
@@ -32,7 +38,10 @@ typedef struct peal_binding {
     peal_imported *imported;
     int imported_count;
     peal_backend_rank *backend_rank; /* the same as a backend wants it */
-    unsigned transports;             /* bit k: a channel of a rank here uses transport kind k */
+    peal_bound_shadow *shadow;
+    int shadow_count, shadow_room;
+    struct peal_bound_puts *puts; /* to other hosts; NULL: none */
+    unsigned transports;          /* bit k: a channel of a rank here uses transport kind k */
 } peal_binding;
 
 /* Ranks [*first, *end) of a machine that `process` hosts. */

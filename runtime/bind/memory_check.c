@@ -1,5 +1,6 @@
 /* Whether the memory that all processes of a host are about to take is there: compared before any
  * of them touches a page, since a host that runs out of memory kills somebody. */
+#include "base/checked.h"
 #include "runtime/bind/binding.h"
 #include "runtime/memory/available.h"
 
@@ -18,6 +19,20 @@ static void add(int64_t *sum, int64_t bytes)
         *sum = INT64_MAX;
 }
 
+/* Slots that messages to other hosts are packed into. */
+static void add_shadows(int64_t *sum, const peal_schedule *schedule)
+{
+    for (int i = 0; i < schedule->channel_count; i++) {
+        const peal_channel *c = &schedule->channel[i];
+        int64_t bytes;
+        if (!c->outgoing || c->transport != PEAL_TRANSPORT_TCP || !c->staged_count)
+            continue;
+        if (peal_multiply_overflows(c->slots, c->staging_bytes, &bytes))
+            bytes = INT64_MAX / 2;
+        add(sum, bytes);
+    }
+}
+
 /* Of the host's memory: what is on a device is asked for there. */
 static peal_status need_of(const peal_session *session, peal_compilation *compilation,
                            const peal_machine *machine, int64_t *need)
@@ -33,9 +48,10 @@ static peal_status need_of(const peal_session *session, peal_compilation *compil
             break;
         bool device = machine->accelerator;
         bool staged = device && machine->path == PEAL_PATH_STAGED;
-        if (!device)
+        if (!device) {
             add(need, schedule->used_bytes);
-        else if (staged)
+            add_shadows(need, schedule);
+        } else if (staged)
             add(need, schedule->segment_bytes - schedule->mailbox_offset);
     }
     return status;

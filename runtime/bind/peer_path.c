@@ -14,15 +14,16 @@ peal_status peal_transport_check(const char *name, peal_diagnostics *diagnostics
     if (peal_transport_is_known(name))
         return PEAL_STATUS_OK;
     return peal_report(diagnostics, PEAL_E_UNKNOWN_TRANSPORT, PEAL_NO_SOURCE,
-                       "auto, p2p, p2p:vmm, p2p:ipc or shm", "there is no transport '%s'", name);
+                       "auto, p2p, p2p:vmm, p2p:ipc, shm or tcp", "there is no transport '%s'",
+                       name);
 }
 
 peal_status peal_transport_check_host(const char *name, peal_diagnostics *diagnostics)
 {
-    if (peal_transport_allows(name, PEAL_PATH_STAGED))
+    if (peal_transport_allows(name, PEAL_PATH_STAGED) || peal_transport_is_network(name))
         return PEAL_STATUS_OK;
     return peal_report(diagnostics, PEAL_E_NO_GPU_TRANSPORT, PEAL_NO_SOURCE,
-                       "processes reach each other's host memory by shm",
+                       "processes reach each other's host memory by shm, or over sockets by tcp",
                        "transport %s was asked for, but the ranks run on the CPU", name);
 }
 

@@ -173,7 +173,7 @@ static bool make_room(peal_network_plan *plan, int index)
     tcp_link *link = plan->link[index];
     size_t frames = 1;
     for (int i = 0; i < pair->out_count; i++)
-        frames += pair->out[i].credit ? 1 : (size_t)pair->out[i].slots + 1;
+        frames += pair->out[i].credit ? 2 : (size_t)pair->out[i].slots + 1;
     plan->sent[index] = calloc((size_t)pair->out_count + 1, sizeof(uint64_t));
     plan->received[index] = calloc((size_t)pair->in_count + 1, sizeof(uint64_t));
     return tcp_add_room(link, frames) && plan->sent[index] && plan->received[index];

@@ -116,16 +116,17 @@ void tcp_due(peal_network_plan *plan, int pair, int number, uint64_t value)
     tcp_link *link = plan->link[pair];
     const peal_put *put = &plan->pair[pair].out[number];
     pthread_mutex_lock(&link->sending);
-    uint64_t *sent = &plan->sent[pair][number];
-    if (put->credit) {
-        if (!replaces_waiting(link, plan, put, value))
-            queue_frame(plan, link, put, number, value);
-        *sent = value;
+    uint64_t *sent = &plan->sent[pair][number], behind = value - *sent;
+    if (behind % put->quantum || behind / put->quantum > (uint64_t)put->slots + 1)
+        tcp_fail(plan->network, PEAL_STATUS_INTERNAL, "a message is due that no slot is for");
+    else if (put->credit && !replaces_waiting(link, plan, put, value))
+        queue_frame(plan, link, put, number, value);
+    else if (!put->credit) {
+        for (uint64_t next = *sent + put->quantum; next != value + put->quantum;
+             next += put->quantum)
+            queue_frame(plan, link, put, number, next);
     }
-    while (*sent != value && !atomic_load(&plan->network->has_failed)) {
-        *sent += put->quantum;
-        queue_frame(plan, link, put, number, *sent);
-    }
+    *sent = value;
     tcp_flush(plan->network, link);
     pthread_mutex_unlock(&link->sending);
 }

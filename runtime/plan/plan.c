@@ -5,6 +5,7 @@
 #include "base/expression.h"
 #include "base/handle.h"
 #include "dsl/dsl.h"
+#include "runtime/bind/puts.h"
 #include "runtime/footprints/footprints.h"
 #include "runtime/select/select.h"
 #include "runtime/verify/verify.h"
@@ -179,6 +180,7 @@ peal_status peal_plan_arm(peal_plan *plan, const peal_binding *binding, peal_mod
         .row = own ? peal_plan_take_row : peal_row_log_compare,
         .row_user = own ? (void *)plan : plan->row_log,
         .device = plan->machine.accelerator ? plan->session->device : NULL,
+        .network = peal_bound_puts_hook(binding->puts),
         .hooks = own ? plan->hooks : (peal_backend_hooks){0},
         .diagnostics = plan->session->diagnostics,
     };

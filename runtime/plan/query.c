@@ -141,8 +141,9 @@ const char *peal_plan_transport(const peal_plan *plan)
         return "";
     if (plan->machine.processes == 1)
         return peal_transport_name(PEAL_TRANSPORT_SELF);
-    return plan->machine.accelerator ? peal_path_name(plan->machine.path)
-                                     : peal_transport_name(PEAL_TRANSPORT_SHM);
+    if (plan->machine.accelerator)
+        return peal_path_name(plan->machine.path);
+    return peal_transport_name(plan->machine.apart ? PEAL_TRANSPORT_TCP : PEAL_TRANSPORT_SHM);
 }
 
 uint64_t peal_plan_hash(const peal_plan *plan)

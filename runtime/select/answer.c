@@ -83,6 +83,7 @@ static void add_machine(peal_sha256 *hash, const peal_plan *plan)
     add_number(hash, (uint64_t)machine->workers);
     add_number(hash, (uint64_t)plan->options.threads);
     add_number(hash, (uint64_t)machine->path);
+    add_number(hash, machine->apart);
     add_number(hash, machine->shares_device);
     if (machine->accelerator) {
         peal_device_identity device;

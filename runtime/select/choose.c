@@ -207,8 +207,8 @@ static const peal_backend_ops *automatic_backend(const peal_plan *plan)
 {
     const peal_backend_ops *backend = peal_backend_accelerated();
     const char *reason;
-    if (!backend || find_function(plan->data, is_of_host) ||
-        !peal_session_device(plan->session, &reason) ||
+    if (!backend || peal_transport_is_network(plan->options.transport) ||
+        find_function(plan->data, is_of_host) || !peal_session_device(plan->session, &reason) ||
         unfit_memory(plan, backend, PEAL_MODE_STREAM, &reason))
         return &peal_backend_host;
     return backend;
@@ -221,6 +221,10 @@ static peal_status choose_backend(const peal_plan *plan, const peal_backend_ops 
         return peal_report(plan->session->diagnostics, PEAL_E_UNKNOWN_BACKEND, PEAL_NO_SOURCE,
                            "auto, host or cuda", "there is no backend '%s'", name);
     *out = !strcmp(name, "auto") ? automatic_backend(plan) : peal_backend_named(name);
+    if (*out && (*out)->open && peal_transport_is_network(plan->options.transport))
+        return peal_report(plan->session->diagnostics, PEAL_E_NOT_BY_NETWORK, PEAL_NO_SOURCE,
+                           "--backend host, or the transport auto",
+                           "messages between GPUs cannot go over sockets");
     bool has_device = !*out || !(*out)->open || peal_session_device(plan->session, &reason);
     if (!*out)
         peal_device_count(&reason); /* it says what the build lacks */
@@ -285,6 +289,8 @@ peal_status peal_plan_choose_on(peal_plan *plan, const peal_backend_ops *backend
     plan->machine.cache_bytes = cache_bytes();
     plan->machine.tile_points = peal_lowering_tile(options->lowering);
     plan->machine.accelerator = accelerator;
+    plan->machine.apart = !accelerator && peal_transport_is_network(options->transport);
+    plan->machine.node = accelerator ? NULL : plan->session->node;
     plan->machine.traits = backend->traits;
     /* threads of the process for now: compare.c takes the fewest of all processes */
     plan->machine.workers = options->threads ? options->threads : default_threads(plan->session);

@@ -3,6 +3,7 @@
  * A process writes its claim and releases its round; the others acquire it. There are two claims
  * a process: nobody can be two rounds ahead of one who still reads, since a round ends only when
  * all have written it. */
+#include "runtime/session/network.h"
 #include "runtime/session/session.h"
 
 #include "base/backoff.h"
@@ -74,6 +75,7 @@ static peal_status wait_for(peal_session *session, int p)
             return PEAL_STATUS_OK;
         if (peal_session_status(session))
             return peal_session_cause(session);
+        peal_session_turn(session); /* others may wait for room in our sockets */
         peal_backoff_wait(&backoff);
         if (round % ROUNDS_A_LOOK != 0 && !peal_backoff_sleeps(&backoff))
             continue;

@@ -9,6 +9,7 @@
 #include "runtime/memory/segment.h"
 
 #include <peal/plugin/backend.h>
+#include <peal/plugin/network.h>
 #include <peal/session.h>
 
 #include <stdatomic.h>
@@ -50,6 +51,11 @@ struct peal_session {
     int cores;                          /* that the processes of this host may use: 1 or more */
     bool joined;                        /* the board is there in all processes */
     int failed_first; /* the first process whose attempt failed, when last one did; -1: none */
+    int *node;        /* by process: its host; NULL: all are on this one */
+    struct peal_network *network; /* runtime/session/network.c; NULL: no plan has needed one */
+    peal_network_site network_site;
+    _Atomic int64_t lost_stream_ns;   /* when a stream has ended; 0: none has */
+    char lost_stream[256];            /* which, in words */
     struct peal_originals *originals; /* base/originals.h: as they were before several runs */
     peal_log_level log_level;
     FILE *log;

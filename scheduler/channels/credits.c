@@ -226,7 +226,8 @@ int message_slots(const common_input *c, const rank_message *m)
 {
     int slots = may_be_behind(c, m) ? SLOTS_BEHIND : SLOTS;
     int ahead = c->leads.ahead[m->statement];
-    while (c->machine.node && slots < ahead) /* a network tells the slot by the flag's value */
+    bool networks = c->machine.node || c->machine.apart;
+    while (networks && slots < ahead) /* a network tells the slot by the flag's value */
         slots *= 2;
     return ahead > slots ? ahead : slots;
 }

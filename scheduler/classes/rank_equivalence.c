@@ -65,7 +65,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 /* Ranks in one process reach each other otherwise than those of two. */
 static bool processes_are_alike(const common_input *c)
 {
-    const int *host = c->machine.node;
+    const int *host = c->machine.apart ? NULL : c->machine.node;
     bool one_host = true, apart = true; /* each process on a host of its own */
     for (int i = 1; host && i < c->machine.processes; i++) {
         one_host &= host[i] == host[0];

@@ -405,6 +405,23 @@ static void bad_frames_are_told(void **state)
     }
 }
 
+/* Who raises a word by more than there are slots, or by a part of a message. */
+static void a_message_without_a_slot_is_told(void **state)
+{
+    const uint64_t wrong[] = {5 * quantum_of(2), quantum_of(2) + 1, 0 - quantum_of(2)};
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        job j;
+        pair_plan p;
+        open_job(&j, 0);
+        attach_plan(&j, &p, 1);
+        peal_network_tcp.due(p.attached[0], 0, 1, wrong[i]);
+        assert_int_equal(j.side[0].failure, PEAL_STATUS_INTERNAL);
+        free_plan(&p);
+        close_job(&j);
+    }
+}
+
 static void a_closed_stream_is_told(void **state)
 {
     job j;
@@ -452,6 +469,7 @@ int main(void)
         cmocka_unit_test(late_frames_are_skipped),
         cmocka_unit_test(what_is_half_sent_ends_the_stream),
         cmocka_unit_test(bad_frames_are_told),
+        cmocka_unit_test(a_message_without_a_slot_is_told),
         cmocka_unit_test(a_closed_stream_is_told),
         cmocka_unit_test(a_fork_leaves_the_streams),
     };

@@ -517,6 +517,9 @@ static void misuse(void **state)
     bad.ranks = 2;
     refuse(session, bad, PEAL_STATUS_USAGE, PEAL_E_LENT_MEMORY_UNUSABLE);
     bad = good;
+    bad.transport = "tcp";
+    refuse(session, bad, PEAL_STATUS_ENVIRONMENT, PEAL_E_NOT_BY_NETWORK);
+    bad = good;
     bad.ranks = 21;
     peal_exchange *none = NULL;
     assert_int_equal(peal_exchange_create(session, &bad, &none), PEAL_STATUS_SPEC);

@@ -152,6 +152,21 @@ static inline bool peal_hooks_skip(const peal_backend_hooks *hooks, const peal_s
     "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,until=unroll|while,plain=POINTS,"      \
     "steps=N,order=tiles|grid|tickets|paper,blocks=N,tile=POINTS"
 
+/* What carries messages to other hosts, for a backend whose waits are the host's. In a channel by
+ * PEAL_TRANSPORT_TCP `peer_segment` is a shadow: the receiver's memory from mailbox_offset on,
+ * which only this process sees. COPY packs into the slot there and WRITE stores the word there, as
+ * it would in memory that is shared; then it tells. */
+typedef struct peal_network_hook {
+    size_t size; /* sizeof(peal_network_hook) */
+    void *user;
+    /* The word of a channel (of hosted rank `index`) has been raised: all its messages, or credits,
+     * up to `value` are due. One thread at a time for a word. */
+    void (*due)(void *user, int index, int channel, bool credit, uint64_t value);
+    void (*progress)(void *user);          /* a turn, by whoever waits; any thread */
+    void (*sleep)(void *user, int64_t ns); /* until something comes, at most so long */
+    bool (*settle)(void *user);            /* a turn; true: nothing is left to be sent */
+} peal_network_hook;
+
 typedef struct peal_backend_desc {
     size_t size; /* sizeof(peal_backend_desc) */
     peal_mode mode;
@@ -172,6 +187,7 @@ typedef struct peal_backend_desc {
     void *row_user;
     const char *lowering; /* forced choices, of PEAL_LOWERING_WORDS; NULL: the backend's own */
     peal_device *device;  /* what open returned; NULL on the host */
+    const peal_network_hook *network;  /* NULL: no channel goes to another host */
     const peal_kernel_source *kernels; /* NULL: the backend builds them */
     peal_backend_hooks hooks;
     peal_diagnostics *diagnostics; /* gets compile errors at create; run-time reports at wait */

@@ -18,9 +18,11 @@ typedef enum peal_path {
 /* "none", "p2p:vmm", "p2p:ipc", "shm". */
 const char *peal_path_name(peal_path path);
 
-/* What `--transport` takes: "auto" (also NULL), "p2p" (either of its paths), or a path's name; and
- * whether it allows a path. */
+/* What `--transport` takes: "auto" (also NULL), "p2p" (either of its paths), "tcp", or a path's
+ * name; and whether it allows a path. */
 bool peal_transport_is_known(const char *name);
+/* "tcp": between all processes over sockets, as if each were on a host of its own. */
+bool peal_transport_is_network(const char *name);
 bool peal_transport_allows(const char *name, peal_path path);
 
 /* What a word "tile=POINTS" among those of `--lower` says; 0: there is none. */
@@ -88,6 +90,7 @@ typedef struct peal_machine {
     bool shares_device;  /* some GPU is used by more than one process */
     peal_path path;      /* between processes that have accelerators */
     const int *node;     /* by process: the number of its host; NULL: all are on one */
+    bool apart;          /* each process counts as a host of its own (`--transport tcp`) */
     const peal_machine_traits *traits; /* the backend's; NULL: of accelerators or CPUs in general */
 } peal_machine;
 
@@ -102,8 +105,10 @@ static inline int peal_machine_process(const peal_machine *machine, int rank)
 /* Whether the processes of two ranks are on one host. */
 static inline bool peal_machine_share_host(const peal_machine *machine, int a, int b)
 {
-    return !machine->node || machine->node[peal_machine_process(machine, a)] ==
-                                 machine->node[peal_machine_process(machine, b)];
+    int here = peal_machine_process(machine, a), there = peal_machine_process(machine, b);
+    if (machine->apart)
+        return here == there;
+    return !machine->node || machine->node[here] == machine->node[there];
 }
 
 #endif

@@ -16,6 +16,9 @@ typedef struct peal_transport_site {
     /* Maps the segment of a rank of another process of this host; the site keeps the mapping, each
      * rank once, until the plan ends. Blocks until that process has published it. */
     peal_status (*import)(void *user, int process, int rank, int64_t bytes, unsigned char **base);
+    /* Memory of this process alone that stands for so much of another host's rank, zeroed; NULL: no
+     * messages go to other hosts. The site keeps it until the plan ends. */
+    peal_status (*shadow)(void *user, int64_t bytes, unsigned char **base);
     /* Whether the device here reaches the memory of that of `process`: NULL, or why not. NULL:
      * there are no devices. */
     const char *(*device_refuses)(void *user, int process);

@@ -97,10 +97,33 @@ static void p2p(void **state)
     assert_int_equal(imports, 1);
 }
 
+static peal_status shadow(void *user, int64_t bytes, unsigned char **base)
+{
+    (void)user;
+    *base = &there;
+    return bytes == 4096 ? PEAL_STATUS_OK : PEAL_STATUS_INTERNAL;
+}
+
+static void tcp(void **state)
+{
+    (void)state;
+    unsigned char *base = NULL;
+    peal_transport_site with = site;
+    const peal_transport_ops *transport = peal_transport_of(PEAL_TRANSPORT_TCP);
+    assert_non_null(transport->refuses(&site, 3));
+    with.shadow = shadow;
+    assert_null(transport->refuses(&with, 3)); /* another host, too */
+    assert_non_null(transport->refuses(&with, 1));
+    imports = 0;
+    assert_int_equal(transport->attach(&with, 3, 3, 4096, &base), PEAL_STATUS_OK);
+    assert_ptr_equal(base, &there);
+    assert_int_equal(imports, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_kind_has_its_set_up),
-                                       cmocka_unit_test(self), cmocka_unit_test(shm),
-                                       cmocka_unit_test(p2p)};
+                                       cmocka_unit_test(tcp), cmocka_unit_test(self),
+                                       cmocka_unit_test(shm), cmocka_unit_test(p2p)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

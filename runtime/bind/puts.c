@@ -1,0 +1,164 @@
+/* Gives puts their addresses and attaches them to the session's network. */
+#include "runtime/bind/puts.h"
+#include "base/arena.h"
+#include "runtime/bind/binding.h"
+#include "runtime/session/network.h"
+
+#include <stdlib.h>
+
+/* Where a channel's flag or credit stands. */
+typedef struct put_place {
+    int pair, put;
+} put_place;
+
+struct peal_bound_puts {
+    peal_network_hook hook;
+    peal_session *session;
+    peal_arena *arena;
+    peal_pair *pair;
+    int count;
+    put_place **place; /* by rank here: by channel, flag and credit */
+    peal_network_plan *plan;
+};
+
+static bool has_puts(const peal_binding *binding, int process)
+{
+    for (int i = 0; i < binding->count; i++) {
+        const peal_schedule *schedule = binding->rank[i].schedule;
+        for (int k = 0; k < schedule->channel_count; k++)
+            if (schedule->channel[k].transport == PEAL_TRANSPORT_TCP &&
+                schedule->peer[schedule->channel[k].peer_index].process == process)
+                return true;
+    }
+    return false;
+}
+
+/* What goes out is packed into the shadow of the receiver's segment; what comes in lands here. */
+static void bind_outgoing(peal_bound_puts *puts, const peal_binding *binding, int pair, int number,
+                          peal_put *put)
+{
+    const peal_bound_rank *rank = &binding->rank[put->index];
+    const peal_channel *channel = &rank->schedule->channel[put->channel];
+    if (put->bytes)
+        put->first_slot = rank->peer_segment[channel->peer_index] + put->slot;
+    puts->place[put->index][2 * put->channel + put->credit] = (put_place){pair, number};
+}
+
+static void bind_incoming(const peal_binding *binding, peal_put *put)
+{
+    unsigned char *segment = binding->rank[put->index].segment.base;
+    put->at = (_Atomic uint64_t *)(void *)(segment + put->word);
+    if (put->bytes)
+        put->first_slot = segment + put->slot;
+}
+
+static void bind_pair(peal_bound_puts *puts, const peal_binding *binding,
+                      const peal_schedule *const *schedule, int process)
+{
+    peal_pair *pair = &puts->pair[puts->count];
+    peal_list_puts(schedule, binding->count, process, puts->arena, pair);
+    peal_put *out = PEAL_ARENA_ARRAY(puts->arena, peal_put, pair->out_count);
+    peal_put *in = PEAL_ARENA_ARRAY(puts->arena, peal_put, pair->in_count);
+    for (int i = 0; i < pair->out_count; i++) {
+        out[i] = pair->out[i];
+        bind_outgoing(puts, binding, puts->count, i, &out[i]);
+    }
+    for (int i = 0; i < pair->in_count; i++) {
+        in[i] = pair->in[i];
+        bind_incoming(binding, &in[i]);
+    }
+    pair->out = out;
+    pair->in = in;
+    puts->count++;
+}
+
+static peal_status no_memory(const peal_binding *binding)
+{
+    return peal_report(binding->session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
+                       "no memory for the messages of a plan between hosts");
+}
+
+static peal_status bind_all(peal_bound_puts *puts, const peal_binding *binding)
+{
+    PEAL_ARENA_GUARD(puts->arena, return no_memory(binding));
+    const peal_schedule **schedule =
+        PEAL_ARENA_ARRAY(puts->arena, const peal_schedule *, binding->count);
+    puts->pair = PEAL_ARENA_ARRAY(puts->arena, peal_pair, binding->processes);
+    puts->place = PEAL_ARENA_ARRAY(puts->arena, put_place *, binding->count);
+    for (int i = 0; i < binding->count; i++) {
+        schedule[i] = binding->rank[i].schedule;
+        puts->place[i] =
+            PEAL_ARENA_ARRAY(puts->arena, put_place, 2 * (size_t)schedule[i]->channel_count);
+    }
+    for (int p = 0; p < binding->processes; p++)
+        if (has_puts(binding, p))
+            bind_pair(puts, binding, schedule, p);
+    return PEAL_STATUS_OK;
+}
+
+static void due(void *user, int index, int channel, bool credit, uint64_t value)
+{
+    const peal_bound_puts *puts = user;
+    put_place place = puts->place[index][2 * channel + credit];
+    peal_network_tcp.due(puts->plan, place.pair, place.put, value);
+}
+
+static void progress(void *user)
+{
+    const peal_bound_puts *puts = user;
+    peal_session_turn(puts->session);
+}
+
+static void sleep_until_some(void *user, int64_t ns)
+{
+    const peal_bound_puts *puts = user;
+    peal_network_tcp.sleep(puts->session->network, ns);
+}
+
+static bool settle(void *user)
+{
+    const peal_bound_puts *puts = user;
+    peal_session_turn(puts->session);
+    return peal_network_tcp.settle(puts->session->network);
+}
+
+peal_status peal_bound_puts_create(const peal_binding *binding, peal_bound_puts **out)
+{
+    peal_bound_puts *puts = calloc(1, sizeof(*puts));
+    peal_arena *arena = peal_arena_create();
+    if (!puts || !arena) {
+        free(puts);
+        peal_arena_destroy(arena);
+        return no_memory(binding);
+    }
+    *puts = (peal_bound_puts){.session = binding->session, .arena = arena};
+    puts->hook =
+        (peal_network_hook){sizeof(puts->hook), puts, due, progress, sleep_until_some, settle};
+    peal_status status = bind_all(puts, binding);
+    if (!status)
+        status = peal_session_open_network(binding->session);
+    if (!status) /* the number is the same in all processes */
+        status =
+            peal_network_tcp.attach(binding->session->network, (uint32_t)binding->key, puts->pair,
+                                    puts->count, binding->session->diagnostics, &puts->plan);
+    if (status)
+        peal_bound_puts_destroy(puts);
+    else
+        *out = puts;
+    return status;
+}
+
+void peal_bound_puts_destroy(peal_bound_puts *puts)
+{
+    if (!puts)
+        return;
+    if (puts->plan)
+        peal_network_tcp.detach(puts->plan);
+    peal_arena_destroy(puts->arena);
+    free(puts);
+}
+
+const peal_network_hook *peal_bound_puts_hook(const peal_bound_puts *puts)
+{
+    return puts ? &puts->hook : NULL;
+}

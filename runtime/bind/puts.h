@@ -1,0 +1,19 @@
+/* The puts of a plan, bound: what its ranks here and those of other hosts put into each other's
+ * memory, and the hook that a backend tells. */
+#ifndef PEAL_RUNTIME_BIND_PUTS_H
+#define PEAL_RUNTIME_BIND_PUTS_H
+
+#include <peal/plugin/backend.h>
+
+typedef struct peal_binding peal_binding;
+typedef struct peal_bound_puts peal_bound_puts;
+
+/* Needs the peers' segments and shadows. Connects to the processes of other hosts: all of them do.
+ */
+peal_status peal_bound_puts_create(const peal_binding *binding, peal_bound_puts **out);
+/* NULL is fine. */
+void peal_bound_puts_destroy(peal_bound_puts *puts);
+/* NULL: there are none. */
+const peal_network_hook *peal_bound_puts_hook(const peal_bound_puts *puts);
+
+#endif

@@ -1,0 +1,73 @@
+/* Opens the network and tells what it finds. */
+#include "runtime/session/network.h"
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MESSAGE_STREAM = 0 /* of the control plane's streams */ };
+static const int64_t moment_ns = INT64_C(1000000000);
+
+peal_status peal_session_find_hosts(peal_session *session)
+{
+    const char *text = getenv("PEAL_TEST_HOSTS");
+    int processes = session->identity.processes, hosts = text ? atoi(text) : 0;
+    if (hosts < 2 || processes < 2)
+        return PEAL_STATUS_OK;
+    session->node = calloc((size_t)processes, sizeof(*session->node));
+    if (!session->node)
+        return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
+                           "no memory for the hosts of %d processes", processes);
+    for (int p = 0; p < processes; p++)
+        session->node[p] = (int)((int64_t)p * hosts / processes);
+    return PEAL_STATUS_OK;
+}
+
+static peal_status connect_to(void *user, int process, int *stream)
+{
+    peal_session *session = user;
+    return peal_control_connect(session->control, process, MESSAGE_STREAM, stream);
+}
+
+/* A process that has died is told by the control plane, with more to say. */
+static void fail(void *user, peal_status status, const char *message)
+{
+    peal_session *session = user;
+    if (status != PEAL_STATUS_PEER_LOST) {
+        peal_session_abort(session, status, message);
+        return;
+    }
+    snprintf(session->lost_stream, sizeof(session->lost_stream), "%s", message);
+    atomic_store(&session->lost_stream_ns, peal_clock_ns());
+}
+
+peal_status peal_session_open_network(peal_session *session)
+{
+    if (session->network)
+        return PEAL_STATUS_OK;
+    session->network_site = (peal_network_site){.size = sizeof(session->network_site),
+                                                .process = session->identity.process,
+                                                .processes = session->identity.processes,
+                                                .user = session,
+                                                .connect = connect_to,
+                                                .fail = fail};
+    return peal_network_tcp.open(&session->network_site, session->diagnostics, &session->network);
+}
+
+void peal_session_close_network(peal_session *session)
+{
+    if (session->network)
+        peal_network_tcp.close(session->network);
+    session->network = NULL;
+    free(session->node);
+}
+
+void peal_session_turn(peal_session *session)
+{
+    if (!session->network)
+        return;
+    peal_network_tcp.progress(session->network);
+    int64_t lost_ns = atomic_load_explicit(&session->lost_stream_ns, memory_order_acquire);
+    if (lost_ns && !peal_session_status(session) && peal_clock_ns() - lost_ns > moment_ns)
+        peal_session_abort(session, PEAL_STATUS_PEER_LOST, session->lost_stream);
+}

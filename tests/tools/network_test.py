@@ -1,0 +1,92 @@
+# Messages over sockets, on one host: --transport tcp takes each process for a host of its own, PEAL_TEST_HOSTS=k blocks of
+# processes for k hosts. What is computed and what is told when something goes wrong is as with shared memory.
+import os
+import re
+import tempfile
+import unittest
+
+from common import ROOT, SPECS, environment, main, peal
+
+# Small ones; mesh and what has no parts for so many ranks are left out.
+SAMPLES = {"jacobi2d/jacobi2d": ["nx=64", "ny=66"], "heat3d/heat3d": [], "cg/cg": ["n=64"], "halo/halo": [],
+           "denoise/denoise": [], "particles/particles": [], "bfs/bfs": []}
+KILLED = """#include <signal.h>
+#include <unistd.h>
+PEAL_KERNEL(work)(peal_tile t, PEAL_READ(double, u), PEAL_WRITE(double, v), long step)
+{
+    if (t.lo[0] > 0 && step == 20)
+        kill(getpid(), SIGKILL);
+    PEAL_FOR_1D(t, x) PEAL_AT(v, x) = PEAL_AT(u, x) + 1;
+}
+"""
+SPEC = """peal: 1
+kernels: k.c
+fields: {u: {size: [8], halo: [1]}, v: {like: u}}
+repeat: 1000000
+step:
+  - {exchange: u}
+  - {task: work, box: v, read: {u: {star: 1}}, write: v, args: [step]}
+  - {swap: [u, v]}
+"""
+
+
+class Network(unittest.TestCase):
+    def agrees(self, name, ranks, sets=(), env=None, options=()):
+        arguments = ["run", name, "-n", str(ranks), "--mode", "all", "--verify", "--steps", "12", "--deadline", "20s"]
+        for word in sets:
+            arguments += ["--set", word]
+        code, out, err = peal(*arguments, *options, env=env)
+        self.assertEqual(code, 0, f"{name} -n {ranks} {options}: {out}{err}")
+        self.assertIn("every mode equal to serial", out)
+
+    def test_samples(self):
+        for spec, sets in SAMPLES.items():
+            with self.subTest(spec):
+                self.agrees(os.path.join(ROOT, "samples", spec + ".yaml"), 4, sets, options=["--transport", "tcp"])
+
+    def test_mixed_paths(self):
+        for spec, sets in list(SAMPLES.items())[:3]:
+            with self.subTest(spec):
+                self.agrees(os.path.join(ROOT, "samples", spec + ".yaml"), 4, sets, environment(PEAL_TEST_HOSTS="2"))
+        name = os.path.join(ROOT, "samples", "heat3d", "heat3d.yaml")
+        _, out, err = peal("run", name, "-n", "4", "--mode", "sync", "--steps", "3", env=environment(PEAL_TEST_HOSTS="2"))
+        self.assertIn("messages by shm+tcp", out + err)
+        self.agrees(name, 6, options=["--processes", "3", "--transport", "tcp"])
+
+    def test_channels_with_many_slots(self):
+        for name in ("sweeps", "until", "third"):
+            with self.subTest(name):
+                self.agrees(os.path.join(SPECS, "run", "ahead", name + ".yaml"), 3, options=["--transport", "tcp"])
+
+    def test_plan_and_check_know_it(self):
+        name = os.path.join(ROOT, "samples", "jacobi2d", "jacobi2d.yaml")
+        code, out, err = peal("plan", name, "-n", "2", "--transport", "tcp", "--rank", "0")
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, r"out exchange .* tcp, 32768 bytes in 2 pieces \(2 staged\)")
+        code, out, err = peal("check", name, "-n", "2", "--transport", "tcp", "--mode", "stream")
+        self.assertEqual(code, 0, err)
+        code, out, err = peal("run", name, "-n", "2", "--transport", "udp")
+        self.assertEqual(code, 2, err)
+        self.assertIn("shm or tcp", err)
+
+    def test_gpus_are_refused(self):
+        name = os.path.join(ROOT, "samples", "jacobi2d", "jacobi2d.yaml")
+        code, _, err = peal("run", name, "-n", "2", "--transport", "tcp", "--backend", "cuda")
+        self.assertNotEqual(code, 0)
+        self.assertRegex(err, r"E379|no part of this build|not built")
+
+    def test_a_killed_process_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("k.c", KILLED), ("s.yaml", SPEC)):
+                with open(os.path.join(folder, name), "w", encoding="ascii") as file:
+                    file.write(text)
+            for mode in ("sync", "stream", "fused"):
+                with self.subTest(mode):
+                    code, _, err = peal("run", os.path.join(folder, "s.yaml"), "-n", "2", "--mode", mode, "--transport",
+                                        "tcp", "--deadline", "60s")
+                    self.assertEqual(code, 5, err)
+                    self.assertRegex(err, r"process 1 .*(killed|SIGKILL|signal 9)|process 1")
+
+
+if __name__ == "__main__":
+    main()
