@@ -449,9 +449,14 @@ class Run(unittest.TestCase):
         self.assertIn("transport p2p was asked for, but the ranks run on the CPU [E388]", err)
         code, out, err, _ = run("-n", "2", "--mode", "stream", "--backend", "host", "--transport", "shm", devices=2)
         self.assertEqual((code, out["transport"]), (0, "shm"), err)
+        code, _, err, _ = run("-n", "2", "--mode", "stream", "--backend", "cuda", "--transport", "tcp", devices=2)
+        self.assertEqual(code, 4)
+        self.assertIn("messages between GPUs cannot go over sockets [E379]", err)
+        code, out, err, _ = run("-n", "2", "--mode", "stream", "--transport", "tcp", devices=2)
+        self.assertEqual((code, out["transport"]), (0, "tcp"), err)
         code, _, err = common.peal("run", "-", "--transport", "p2p:smoke", stdin=SPEC)
         self.assertEqual(code, 2)
-        self.assertIn("--transport needs auto, p2p, p2p:vmm, p2p:ipc or shm, not 'p2p:smoke'", err)
+        self.assertIn("--transport needs auto, p2p, p2p:vmm, p2p:ipc, shm or tcp, not 'p2p:smoke'", err)
 
     def test_required_transport(self):
         spec = SPEC.replace("repeat: 4", "require: [p2p]\nrepeat: 4")
