@@ -1,6 +1,7 @@
 /* Finds the other ends of channels. A pair of programs is connected once, however many ranks have
  * them. The check that both ends agree shows that ranks which were taken for alike are. */
 #include "backends/sim/internal.h"
+#include "base/sorted.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -45,20 +46,20 @@ static bool words_agree(const sim_channel *a, const sim_channel *b)
            a->staged == b->staged;
 }
 
+static int by_end(const void *left, const void *right)
+{
+    return sim_compare_ends(*(const sim_channel *const *)left, *(const sim_channel *const *)right);
+}
+
 /* The peer's channel; -1: there is none, or the two ends describe different messages. */
 static int find_end(const sim_program *peer, const sim_channel *mine)
 {
     const sim_channel wanted = {.name = mine->name,
                                 .outgoing = !mine->outgoing,
                                 .offset = -mine->offset};
-    int count = peer->schedule->channel_count, low = 0, high = count;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (sim_compare_ends(peer->by_end[middle], &wanted) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    const sim_channel *key = &wanted;
+    int count = peer->schedule->channel_count;
+    int low = peal_sorted_first(&key, peer->by_end, count, sizeof(key), by_end);
     if (low == count || sim_compare_ends(peer->by_end[low], &wanted) ||
         !words_agree(mine, peer->by_end[low]))
         return -1;

@@ -44,9 +44,10 @@ typedef struct sim_channel {
     int write_count;
 } sim_channel;
 
-/* A schedule unrolled, once for all ranks that are alike. */
+/* By name, offset and direction: of two ends of one message only these are opposite. */
 int sim_compare_ends(const sim_channel *a, const sim_channel *b);
 
+/* A schedule unrolled, once for all ranks that are alike. */
 typedef struct sim_program {
     const peal_schedule *schedule;
     int lanes;

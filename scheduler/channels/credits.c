@@ -8,6 +8,7 @@
  * The carrier's send then waits for those uses (which it mostly does anyway). A halo is written in
  * place only where a carrier covers all its readers: checked by replaying both walks over enough
  * iterations to see every rotation of the storages. */
+#include "base/sorted.h"
 #include "scheduler/channels/channels.h"
 #include "scheduler/channels/transports.h"
 #include "scheduler/geometry/geometry.h"
@@ -119,18 +120,9 @@ static bool uses_storage(const replay *r, const peal_piece *p, int iteration, co
     return false;
 }
 
-/* Of a body's uses, which are sorted: the first that is not before a position. */
-static int first_use_at(const array_use *use, int count, int position)
+static int by_position(const void *left, const void *right)
 {
-    int low = 0, high = count;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (use[middle].position < position)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return ((const array_use *)left)->position - ((const array_use *)right)->position;
 }
 
 /* The last use of a storage before message k, an earlier message into it included: its flag comes
@@ -140,7 +132,8 @@ static bool find_last_use(const replay *r, const peal_piece *p, int k, int stora
     int count, at = r->recv->position;
     const array_use *use =
         uses_in(r->c, r->pass, r->receiver, p->target_array, r->recv->number, &count);
-    int before = first_use_at(use, count, at);
+    const array_use here = {.position = at};
+    int before = peal_sorted_first(&here, use, count, sizeof(*use), by_position);
     for (int i = k; i >= 0; i--)
         for (int n = (i == k ? before : count) - 1; n >= 0; n--) {
             bool own = use[n].position == at;

@@ -1,6 +1,7 @@
 /* The ops that another one may have to wait for. Where many touch an array, they are followed back
  * to the writes that stand between, so that what an op costs does not grow with their number. */
 #include "scheduler/lower/candidates.h"
+#include "base/sorted.h"
 #include "scheduler/geometry/geometry.h"
 
 #include <stdlib.h>
@@ -45,26 +46,12 @@ static int by_array(const void *left, const void *right)
 int find_op_touch(const op_touch *list, int count, int array, int op)
 {
     op_touch key = {array, op};
-    int low = 0, high = count;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (by_array(&list[middle], &key) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return peal_sorted_first(&key, list, count, sizeof(*list), by_array);
 }
 
 int sort_op_touches(op_touch *list, int count)
 {
-    int kept = 0;
-    if (count)
-        qsort(list, (size_t)count, sizeof(*list), by_array);
-    for (int i = 0; i < count; i++)
-        if (!i || by_array(&list[kept - 1], &list[i]))
-            list[kept++] = list[i];
-    return kept;
+    return peal_sort_unique(list, count, sizeof(*list), by_array);
 }
 
 static void add_candidate(candidates *p, int b, int a)

@@ -1,5 +1,6 @@
 /* A rank's messages by what identifies them. Both ends of each message ask, so that what a message
  * costs must not grow with the number of the others. */
+#include "base/sorted.h"
 #include "scheduler/messages/messages.h"
 
 #include <stdlib.h>
@@ -47,28 +48,22 @@ static uint64_t bucket_of(const message_table *table, const rank_view *v, const 
     return at;
 }
 
-typedef struct peer_message {
-    int peer, message;
-} peer_message;
-
 static int by_peer(const void *left, const void *right)
 {
-    const peer_message *a = left, *b = right;
+    const sent_message *a = left, *b = right;
     return a->peer != b->peer ? (a->peer < b->peer ? -1 : 1) : a->message - b->message;
 }
 
 static void sort_outgoing(const pass_context *pass, const rank_view *v, message_table *table)
 {
-    peer_message *list = PEAL_ARENA_ARRAY(pass->arena, peer_message, v->message_count + 1);
+    sent_message *list = PEAL_ARENA_ARRAY(pass->arena, sent_message, v->message_count + 1);
     int count = 0;
     for (int i = 0; i < v->message_count; i++)
         if (v->message[i].outgoing)
-            list[count++] = (peer_message){v->message[i].peer, i};
+            list[count++] = (sent_message){v->message[i].peer, i, UNKNOWN_END};
     qsort(list, (size_t)count, sizeof(*list), by_peer);
-    table->outgoing = PEAL_ARENA_ARRAY(pass->arena, sent_message, count + 1);
+    table->outgoing = list;
     table->outgoing_count = count;
-    for (int i = 0; i < count; i++)
-        table->outgoing[i] = (sent_message){list[i].message, UNKNOWN_END};
 }
 
 static const message_table *messages_of(const pass_context *pass, rank_view *v)
@@ -98,25 +93,18 @@ int peer_end_of(const pass_context *pass, rank_view *peer_view, int rank, const 
 }
 
 /* The first of the outgoing messages to this peer, or to a later one. */
-static int first_to(const message_table *table, const rank_view *v, int peer)
+static int first_to(const message_table *table, int peer)
 {
-    int low = 0, high = table->outgoing_count;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (v->message[table->outgoing[middle].message].peer < peer)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const sent_message key = {.peer = peer};
+    return peal_sorted_first(&key, table->outgoing, table->outgoing_count, sizeof(key), by_peer);
 }
 
 const sent_message *messages_to(const pass_context *pass, rank_view *v, rank_view *peer, int *count)
 {
     const message_table *table = messages_of(pass, v);
-    int first = first_to(table, v, peer->rank);
+    int first = first_to(table, peer->rank);
     sent_message *list = table->outgoing + first;
-    *count = first_to(table, v, peer->rank + 1) - first;
+    *count = first_to(table, peer->rank + 1) - first;
     for (int i = 0; i < *count && list[i].peer_end == UNKNOWN_END; i++)
         list[i].peer_end = peer_end_of(pass, peer, v->rank, &v->message[list[i].message]);
     return list;

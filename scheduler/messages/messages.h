@@ -63,7 +63,7 @@ void add_piece(const common_input *c, const pass_context *pass, rank_message *m,
 int peer_end_of(const pass_context *pass, rank_view *peer_view, int rank, const rank_message *m);
 /* The outgoing messages of a view to a peer, ascending. */
 typedef struct sent_message {
-    int message;
+    int peer, message;
     int peer_end; /* its other end, in the peer's view; -1: none */
 } sent_message;
 const sent_message *messages_to(const pass_context *pass, rank_view *v, rank_view *peer,

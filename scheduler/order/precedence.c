@@ -2,10 +2,14 @@
  *
  * The boxes that nodes write cut an array into cells, each of which a node writes whole or not at
  * all. The nodes of a statement that writes a cell wait for all that have touched it since it was
- * written last; what is older has been waited for by these. */
+ * written last; what is older has been waited for by these. Nodes of one statement, of which some
+ * need not wait for each other, stand side by side in a body (nodes.c), so they are looked at
+ * together.
+ */
 #include "scheduler/order/nodes.h"
 
 #include "base/box.h"
+#include "base/sorted.h"
 
 #include <stdlib.h>
 
@@ -79,33 +83,23 @@ static int ascending(const void *left, const void *right)
 
 static void make_cuts(precedence_pass *p, int axis)
 {
-    int count = 0, kept = 0;
+    int count = 0;
     int64_t *cut = PEAL_ARENA_ARRAY(p->pass->arena, int64_t, 2 * p->touch_count + 1);
     for (int i = 0; i < p->touch_count; i++)
         if (p->touch[i].touch->write) {
             cut[count++] = p->touch[i].touch->box.lo[axis];
             cut[count++] = p->touch[i].touch->box.hi[axis];
         }
-    qsort(cut, (size_t)count, sizeof(*cut), ascending);
-    for (int i = 0; i < count; i++)
-        if (!i || cut[i] != cut[kept - 1])
-            cut[kept++] = cut[i];
+    count = peal_sort_unique(cut, count, sizeof(*cut), ascending);
     p->grid.cut[axis] = cut;
-    p->grid.cells[axis] = kept ? kept - 1 : 0;
+    p->grid.cells[axis] = count ? count - 1 : 0;
 }
 
 /* How many cuts are below a coordinate. */
 static int cuts_below(const cell_grid *grid, int axis, int64_t coordinate)
 {
-    int low = 0, high = grid->cells[axis] + 1;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (grid->cut[axis][middle] < coordinate)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return peal_sorted_first(&coordinate, grid->cut[axis], grid->cells[axis] + 1,
+                             sizeof(coordinate), ascending);
 }
 
 /* The cells that a box meets, by axis; how many. */
@@ -287,7 +281,7 @@ static int by_nodes(const void *left, const void *right)
 node_pair *find_precedence(const pass_context *pass, const node_list *body, int *count)
 {
     precedence_pass p = {.pass = pass, .body = body};
-    int total = 0, kept = 0;
+    int total = 0;
     for (int i = 0; i < body->count; i++)
         total += body->item[i]->touch_count;
     array_touch *all = PEAL_ARENA_ARRAY(pass->arena, array_touch, total + 1);
@@ -307,11 +301,6 @@ node_pair *find_precedence(const pass_context *pass, const node_list *body, int 
         order_array(&p);
     }
     add_last(&p);
-    if (p.pair_count)
-        qsort(p.pair, (size_t)p.pair_count, sizeof(*p.pair), by_nodes);
-    for (int i = 0; i < p.pair_count; i++)
-        if (!i || by_nodes(&p.pair[i - 1], &p.pair[i]))
-            p.pair[kept++] = p.pair[i];
-    *count = kept;
+    *count = peal_sort_unique(p.pair, p.pair_count, sizeof(*p.pair), by_nodes);
     return p.pair;
 }

@@ -1,9 +1,7 @@
 /* Where the nodes of a rank stand in its walk, and what uses an array there. Both ends of each
  * message ask, so that what a message costs must not grow with the number of the others. */
 #include "scheduler/order/walk_index.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "base/sorted.h"
 
 enum { MOST_PERIOD = 12 };
 
@@ -70,13 +68,7 @@ static int by_array(const void *left, const void *right)
 /* A node that touches an array several times uses it once. */
 static int sort_uses(array_use *use, int count)
 {
-    int kept = 0;
-    if (count)
-        qsort(use, (size_t)count, sizeof(*use), by_array);
-    for (int i = 0; i < count; i++)
-        if (!i || by_array(&use[i - 1], &use[i]))
-            use[kept++] = use[i];
-    return kept;
+    return peal_sort_unique(use, count, sizeof(*use), by_array);
 }
 
 static walk_index *walk_index_of(const common_input *c, const pass_context *pass, rank_view *v)
@@ -106,15 +98,7 @@ const node_position *node_position_of(const common_input *c, const pass_context 
 static int find_use(const array_use *use, int count, int array, int body)
 {
     array_use key = {.array = array, .body = body};
-    int low = 0, high = count;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (by_array(&use[middle], &key) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return peal_sorted_first(&key, use, count, sizeof(*use), by_array);
 }
 
 static const array_use *uses_between(const array_use *use, int all, int array, int first, int end,

@@ -9,6 +9,7 @@
  *
  * In mode fused what an exchange copies within the rank goes before a FOLD, too: on a GPU it goes
  * with the tiles that have written it, if nothing is between. */
+#include "base/sorted.h"
 #include "scheduler/geometry/geometry.h"
 #include "scheduler/order/nodes.h"
 
@@ -148,15 +149,9 @@ static void list_met(const pass_context *pass, const node_list *body, bool messa
 /* The first of an array, or of a later one. */
 static int first_met(const met_touches *met, int array)
 {
-    int low = 0, high = met->count;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (met->item[middle].touch->array < array)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const touch any = {.array = array};
+    const met_touch key = {&any, -1, 0};
+    return peal_sorted_first(&key, met->item, met->count, sizeof(*met->item), by_array);
 }
 
 /* Takes from `interior` what others meet, in the order of the body: what is left depends on it.
