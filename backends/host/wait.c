@@ -103,6 +103,7 @@ bool host_wait_slow(const host_wait *wait, const peal_dispatch_word *word, uint6
 {
     host_plan *plan = wait->rank->plan;
 
+    /* No message of another host comes while nobody makes a turn. */
     for (int i = 0; i < plan->spin && !plan->desc.network; i++) {
         if (host_word_reached(word, value))
             return true;

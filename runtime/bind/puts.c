@@ -100,7 +100,7 @@ static void due(void *user, int index, int channel, bool credit, uint64_t value)
 {
     const peal_bound_puts *puts = user;
     put_place place = puts->place[index][2 * channel + credit];
-    peal_network_tcp.due(puts->plan, place.pair, place.put, value);
+    puts->session->engine->due(puts->plan, place.pair, place.put, value);
 }
 
 static void progress(void *user)
@@ -112,14 +112,14 @@ static void progress(void *user)
 static void sleep_until_some(void *user, int64_t ns)
 {
     const peal_bound_puts *puts = user;
-    peal_network_tcp.sleep(puts->session->network, ns);
+    puts->session->engine->sleep(puts->session->network, ns);
 }
 
 static bool settle(void *user)
 {
     const peal_bound_puts *puts = user;
     peal_session_turn(puts->session);
-    return peal_network_tcp.settle(puts->session->network);
+    return puts->session->engine->settle(puts->session->network);
 }
 
 peal_status peal_bound_puts_create(const peal_binding *binding, peal_bound_puts **out)
@@ -138,9 +138,9 @@ peal_status peal_bound_puts_create(const peal_binding *binding, peal_bound_puts 
     if (!status)
         status = peal_session_open_network(binding->session);
     if (!status) /* the number is the same in all processes */
-        status =
-            peal_network_tcp.attach(binding->session->network, (uint32_t)binding->key, puts->pair,
-                                    puts->count, binding->session->diagnostics, &puts->plan);
+        status = binding->session->engine->attach(binding->session->network, (uint32_t)binding->key,
+                                                  puts->pair, puts->count,
+                                                  binding->session->diagnostics, &puts->plan);
     if (status)
         peal_bound_puts_destroy(puts);
     else
@@ -153,7 +153,7 @@ void peal_bound_puts_destroy(peal_bound_puts *puts)
     if (!puts)
         return;
     if (puts->plan)
-        peal_network_tcp.detach(puts->plan);
+        puts->session->engine->detach(puts->plan);
     peal_arena_destroy(puts->arena);
     free(puts);
 }

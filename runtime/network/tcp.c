@@ -93,6 +93,7 @@ static void free_plan(peal_network_plan *plan)
     }
     free(plan->sent);
     free(plan->received);
+    free(plan->frames);
     free(plan->link);
     free(plan);
 }
@@ -108,15 +109,17 @@ static void detach(peal_network_plan *plan)
     if (*at)
         *at = plan->next;
     pthread_mutex_unlock(&network->lock);
-    for (int i = 0; i < plan->count; i++) {
+    for (int i = 0; plan->link && i < plan->count; i++) {
         tcp_link *link = plan->link[i];
+        if (!link) /* attach has not come so far */
+            continue;
         pthread_mutex_lock(&link->receiving);
         if (link->in.plan == plan) {
             link->in.plan = NULL;
             link->in.to = NULL;
         }
         pthread_mutex_unlock(&link->receiving);
-        tcp_drop(link, plan);
+        tcp_drop(link, plan, plan->frames[i]);
     }
     free_plan(plan);
 }
@@ -176,7 +179,10 @@ static bool make_room(peal_network_plan *plan, int index)
         frames += pair->out[i].credit ? 2 : (size_t)pair->out[i].slots + 1;
     plan->sent[index] = calloc((size_t)pair->out_count + 1, sizeof(uint64_t));
     plan->received[index] = calloc((size_t)pair->in_count + 1, sizeof(uint64_t));
-    return tcp_add_room(link, frames) && plan->sent[index] && plan->received[index];
+    if (!plan->sent[index] || !plan->received[index] || !tcp_add_room(link, frames))
+        return false;
+    plan->frames[index] = frames;
+    return true;
 }
 
 static peal_status attach(peal_network *network, uint32_t number, const peal_pair *pair, int count,
@@ -189,7 +195,8 @@ static peal_status attach(peal_network *network, uint32_t number, const peal_pai
     plan->link = calloc((size_t)count + 1, sizeof(*plan->link));
     plan->sent = calloc((size_t)count + 1, sizeof(*plan->sent));
     plan->received = calloc((size_t)count + 1, sizeof(*plan->received));
-    bool has_room = plan->link && plan->sent && plan->received;
+    plan->frames = calloc((size_t)count + 1, sizeof(*plan->frames));
+    bool has_room = plan->link && plan->sent && plan->received && plan->frames;
     peal_status status = has_room ? PEAL_STATUS_OK : no_memory(diagnostics);
     for (int i = 0; i < count && !status; i++) {
         status = connect_link(network, pair[i].process, diagnostics);
@@ -198,7 +205,7 @@ static peal_status attach(peal_network *network, uint32_t number, const peal_pai
             status = no_memory(diagnostics);
     }
     if (status) {
-        free_plan(plan);
+        detach(plan);
         return status;
     }
     pthread_mutex_lock(&network->lock);

@@ -22,6 +22,7 @@ typedef struct tcp_entry {
 typedef struct tcp_ring {
     tcp_entry *item;
     size_t first, count, room;
+    size_t promised; /* what attached plans may need at a time; room is at least that */
 } tcp_ring;
 
 /* What has been read of the stream. */
@@ -62,6 +63,7 @@ struct peal_network_plan {
     tcp_link **link;     /* by pair */
     uint64_t **sent;     /* by pair and outgoing put: what has been queued */
     uint64_t **received; /* by pair and incoming put */
+    size_t *frames;      /* by pair: the room that it was promised */
 };
 
 /* Ends the job, once. */
@@ -71,13 +73,13 @@ void tcp_lose(peal_network *network, tcp_link *link, int error);
 
 /* ---- tcp_send.c ---- */
 
-/* Room for so many more frames at a time; false: no memory. */
+/* Room for so many more frames at a time, until tcp_drop(); false: no memory. */
 bool tcp_add_room(tcp_link *link, size_t frames);
 void tcp_due(peal_network_plan *plan, int pair, int number, uint64_t value);
 /* Sends what the socket takes. With the lock `sending`. */
 void tcp_flush(peal_network *network, tcp_link *link);
-/* Drops what of a plan is not sent. */
-void tcp_drop(tcp_link *link, const peal_network_plan *plan);
+/* Drops what of a plan is not sent, and what it was promised. */
+void tcp_drop(tcp_link *link, const peal_network_plan *plan, size_t frames);
 
 /* ---- tcp_receive.c ---- */
 

@@ -10,20 +10,29 @@
 
 enum { PARTS = 64 };
 
-/* The ring has room for all that can be due at a time. */
+static bool grow(tcp_ring *ring, size_t room)
+{
+    tcp_entry *item = calloc(room, sizeof(*item));
+    if (!item)
+        return false;
+    for (size_t i = 0; i < ring->count; i++)
+        item[i] = ring->item[(ring->first + i) % ring->room];
+    free(ring->item);
+    ring->item = item;
+    ring->first = 0;
+    ring->room = room;
+    return true;
+}
+
 bool tcp_add_room(tcp_link *link, size_t frames)
 {
     tcp_ring *ring = &link->queue;
     pthread_mutex_lock(&link->sending);
-    tcp_entry *item = calloc(ring->room + frames, sizeof(*item));
-    for (size_t i = 0; item && i < ring->count; i++)
-        item[i] = ring->item[(ring->first + i) % ring->room];
-    if (item) {
-        free(ring->item);
-        *ring = (tcp_ring){item, 0, ring->count, ring->room + frames};
-    }
+    size_t needed = ring->promised + frames;
+    bool has_room = needed <= ring->room || grow(ring, needed);
+    ring->promised = has_room ? needed : ring->promised;
     pthread_mutex_unlock(&link->sending);
-    return item != NULL;
+    return has_room;
 }
 
 static tcp_entry *entry_at(const tcp_ring *ring, size_t index)
@@ -132,7 +141,7 @@ void tcp_due(peal_network_plan *plan, int pair, int number, uint64_t value)
 }
 
 /* Drops what is not sent; of a frame that has begun nothing sensible can follow. */
-void tcp_drop(tcp_link *link, const peal_network_plan *plan)
+void tcp_drop(tcp_link *link, const peal_network_plan *plan, size_t frames)
 {
     tcp_ring *ring = &link->queue;
     size_t kept = 0;
@@ -145,6 +154,7 @@ void tcp_drop(tcp_link *link, const peal_network_plan *plan)
             atomic_store(&link->is_broken, true);
     }
     ring->count = kept;
+    ring->promised -= frames;
     atomic_store(&link->has_queue, kept > 0);
     pthread_mutex_unlock(&link->sending);
 }

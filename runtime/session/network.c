@@ -51,13 +51,14 @@ peal_status peal_session_open_network(peal_session *session)
                                                 .user = session,
                                                 .connect = connect_to,
                                                 .fail = fail};
-    return peal_network_tcp.open(&session->network_site, session->diagnostics, &session->network);
+    session->engine = &peal_network_tcp;
+    return session->engine->open(&session->network_site, session->diagnostics, &session->network);
 }
 
 void peal_session_close_network(peal_session *session)
 {
     if (session->network)
-        peal_network_tcp.close(session->network);
+        session->engine->close(session->network);
     session->network = NULL;
     free(session->node);
 }
@@ -66,7 +67,7 @@ void peal_session_turn(peal_session *session)
 {
     if (!session->network)
         return;
-    peal_network_tcp.progress(session->network);
+    session->engine->progress(session->network);
     int64_t lost_ns = atomic_load_explicit(&session->lost_stream_ns, memory_order_acquire);
     if (lost_ns && !peal_session_status(session) && peal_clock_ns() - lost_ns > moment_ns)
         peal_session_abort(session, PEAL_STATUS_PEER_LOST, session->lost_stream);

@@ -52,7 +52,8 @@ struct peal_session {
     bool joined;                        /* the board is there in all processes */
     int failed_first; /* the first process whose attempt failed, when last one did; -1: none */
     int *node;        /* by process: its host; NULL: all are on this one */
-    struct peal_network *network; /* runtime/session/network.c; NULL: no plan has needed one */
+    const peal_network_ops *engine; /* of network */
+    peal_network *network;          /* runtime/session/network.c; NULL: no plan has needed one */
     peal_network_site network_site;
     _Atomic int64_t lost_stream_ns;   /* when a stream has ended; 0: none has */
     char lost_stream[256];            /* which, in words */

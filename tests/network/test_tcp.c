@@ -2,7 +2,7 @@
  * however little the sockets take at a time; what makes no sense ends the job with numbers; frames
  * of a plan that has ended are skipped. */
 #define _GNU_SOURCE
-#include "runtime/network/network.h"
+#include "runtime/network/tcp.h"
 
 #include <peal/status.h>
 
@@ -350,6 +350,26 @@ static void late_frames_are_skipped(void **state)
     }
 }
 
+/* The ring holds what the plans that there are may need, however many there have been. */
+static void rooms_do_not_add_up(void **state)
+{
+    job j;
+    pair_plan p, other;
+    size_t room = 0;
+    (void)state;
+    open_job(&j, 0);
+    for (uint32_t number = 1; number <= 10; number += 2) {
+        attach_plan(&j, &p, number);
+        attach_plan(&j, &other, number + 1);
+        size_t now = j.side[0].network->link[1]->queue.room;
+        assert_true(!room || now == room);
+        room = now;
+        free_plan(&p);
+        free_plan(&other);
+    }
+    close_job(&j);
+}
+
 /* A plan that is given up with frames half sent: the stream carries nothing any more. */
 static void what_is_half_sent_ends_the_stream(void **state)
 {
@@ -467,6 +487,7 @@ int main(void)
         cmocka_unit_test(messages_arrive),
         cmocka_unit_test(threads_share_the_work),
         cmocka_unit_test(late_frames_are_skipped),
+        cmocka_unit_test(rooms_do_not_add_up),
         cmocka_unit_test(what_is_half_sent_ends_the_stream),
         cmocka_unit_test(bad_frames_are_told),
         cmocka_unit_test(a_message_without_a_slot_is_told),

@@ -73,7 +73,7 @@ class Network(unittest.TestCase):
         name = os.path.join(ROOT, "samples", "jacobi2d", "jacobi2d.yaml")
         code, _, err = peal("run", name, "-n", "2", "--transport", "tcp", "--backend", "cuda")
         self.assertNotEqual(code, 0)
-        self.assertRegex(err, r"E379|no part of this build|not built")
+        self.assertRegex(err, r"\[E379\]|backend cuda was asked for, but")
 
     def test_a_killed_process_is_told(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -85,7 +85,7 @@ class Network(unittest.TestCase):
                     code, _, err = peal("run", os.path.join(folder, "s.yaml"), "-n", "2", "--mode", mode, "--transport",
                                         "tcp", "--deadline", "60s")
                     self.assertEqual(code, 5, err)
-                    self.assertRegex(err, r"process 1 .*(killed|SIGKILL|signal 9)|process 1")
+                    self.assertRegex(err, r"process 1 .*(killed|SIGKILL|signal 9)")
 
 
 if __name__ == "__main__":
