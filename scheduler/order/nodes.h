@@ -63,6 +63,12 @@ peal_status make_nodes(const common_input *c, const pass_context *pass, rank_vie
 void order_body(const common_input *c, const pass_context *pass, const rank_view *v,
                 node_list *body);
 
+/* ---- border_tiles.c ---- */
+
+/* Splits launches that messages meet into border tiles and the rest. */
+void split_border_tiles(const common_input *c, const pass_context *pass, const rank_view *v,
+                        node_list *body);
+
 /* ---- touches.c ---- */
 
 void add_node(const pass_context *pass, node_list *list, node *n);

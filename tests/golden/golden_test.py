@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# Golden schedules: the text of `peal plan` for small runs of the samples, kept as files.
+# Golden schedules: the text of `peal plan` for small runs of the samples and one other spec, kept as files.
 #
 #   golden_test.py ROOT PEAL            compare; a difference is printed; two compilations must
 #                                        give the same bytes
@@ -18,6 +18,8 @@ CASES = {
     "heat3d-fused": "samples/heat3d -n 4 --mode fused --rank 3",
     "halo-stream": "samples/halo -n 4 --mode stream --rank 2 --set nx=24 --set ny=20",
     "halo-serial": "samples/halo -n 2 --mode serial --rank 0 --set nx=24 --set ny=20",
+    "heat3d-tcp": "samples/heat3d -n 4 --mode stream --rank 0 --transport tcp",
+    "border-fused": "tests/specs/valid/border-tiles.yaml -n 2 --mode fused --rank 0",
     "cg-fused": "samples/cg -n 4 --mode fused --rank 0 --set n=16",
     "vcycle-fused": "samples/vcycle -n 2 --mode fused --rank 1 --set n=16",
     "particles-graph": "samples/particles -n 2 --mode graph --backend cuda --rank 1",
