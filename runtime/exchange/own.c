@@ -31,9 +31,13 @@ static const char *print_box(char text[TEXT_BYTES], int axes, const int64_t *fir
                              const int64_t *extent)
 {
     int used = snprintf(text, TEXT_BYTES, "[");
-    for (int k = 0; k < axes && used < TEXT_BYTES; k++)
-        used += snprintf(text + used, (size_t)(TEXT_BYTES - used), "%s%" PRId64 ":+%" PRId64,
-                         k ? ", " : "", first[k], extent[k]);
+    for (int k = 0; k < axes && used < TEXT_BYTES; k++) {
+        int64_t end; /* the application may say anything */
+        if (peal_add_overflows(first[k], extent[k], &end))
+            end = INT64_MAX;
+        used += snprintf(text + used, (size_t)(TEXT_BYTES - used), "%s%" PRId64 ":%" PRId64,
+                         k ? ", " : "", first[k], end);
+    }
     if (used < TEXT_BYTES)
         snprintf(text + used, (size_t)(TEXT_BYTES - used), "]");
     return text;
@@ -58,8 +62,7 @@ static const char *guess(const peal_halo_desc *desc, const peal_schedule *schedu
         return "ranks count along x first: rank = rx + Rx * (ry + Ry * rz), x being the contiguous "
                "axis";
     return "an axis is cut into as many parts as it has ranks, the first (extent mod ranks) of "
-           "them "
-           "one point longer; set dims to cut as you do";
+           "them one point longer; set dims to cut as you do";
 }
 
 static peal_status compare_part(peal_session *session, const peal_halo_desc *desc,
@@ -149,12 +152,11 @@ peal_status peal_exchange_check_own(const peal_exchange *exchange, const peal_ha
     if (!is_given(desc) && !has_lent(desc))
         return PEAL_STATUS_OK;
     if (!is_given(desc))
-        return peal_report(
-            session->diagnostics, PEAL_E_INVALID_EXCHANGE, PEAL_NO_SOURCE,
-            "set .own_origin (global coordinates of the first point) and .own_extent "
-            "(points along each axis)",
-            "fields are lent, but nothing says which points of the grid are the "
-            "rank's own");
+        return peal_report(session->diagnostics, PEAL_E_INVALID_EXCHANGE, PEAL_NO_SOURCE,
+                           "set .own_origin, the global coordinates of its first point, and "
+                           ".own_extent, its points along each axis",
+                           "fields are lent, but nothing says which points of the grid the rank "
+                           "owns");
     if (binding->count != 1)
         return peal_report(session->diagnostics, PEAL_E_INVALID_EXCHANGE, PEAL_NO_SOURCE,
                            "leave them 0, or run a rank a process",

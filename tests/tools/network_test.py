@@ -1,7 +1,6 @@
 # Messages over sockets, on one host: --transport tcp takes each process for a host of its own, PEAL_TEST_HOSTS=k blocks of
 # processes for k hosts. What is computed and what is told when something goes wrong is as with shared memory.
 import os
-import re
 import tempfile
 import unittest
 
