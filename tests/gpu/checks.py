@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -117,12 +118,15 @@ def compare(report, trials, results, title, expected=None):
     return not wrong and done == len(trials)
 
 
-def spread(machine, lists, limit):
-    """Lists of trials of one process each, side by side, over all GPUs."""
-    workers = min(len(lists), max(4, 2 * machine.gpus)) if machine.backend == "cuda" else 1
+def spread(machine, lists, limit, processes=1, workers=0):
+    """Lists of trials side by side, of one process or of some on neighbouring GPUs, over all GPUs."""
+    workers = workers or (min(len(lists), max(4, 2 * machine.gpus)) if machine.backend == "cuda" else 1)
     with ThreadPoolExecutor(workers) as pool:
-        runs = [pool.submit(machine.trials.run, trials, 1, machine.clock, limit,
-                            {"CUDA_VISIBLE_DEVICES": visible(machine, i)}) for i, trials in enumerate(lists)]
+        runs = []
+        for i, trials in enumerate(lists):
+            names = ",".join(visible(machine, i * processes + k) for k in range(processes))
+            runs.append(pool.submit(machine.trials.run, trials, processes, machine.clock, limit,
+                                    {"CUDA_VISIBLE_DEVICES": names}))
         found = {}
         for job in runs:
             found.update(job.result())
@@ -130,7 +134,6 @@ def spread(machine, lists, limit):
 
 
 def visible(machine, index):
-    import os  # pylint: disable=import-outside-toplevel
     outer = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     names = outer or [str(i) for i in range(max(machine.gpus, 1))]
     return names[index % min(len(names), max(machine.gpus, 1))]
@@ -196,6 +199,26 @@ def agreement(machine, report, options):
     host = [{**t, "mode": "on the host"} for t in sum(lists, []) if "_host" in t]
     if host:
         compare(report, host, results, f"{len(host)} random graphs on the host and on the GPU", SERIAL)
+
+
+def graphs(machine, report, options):
+    """--graphs N: so many random graphs in one lowering a mode, as many side by side as there are cores; where
+    there are GPUs in pairs, every second one in two processes."""
+    for processes in (1, 2):
+        count = options.graphs if machine.gpus < 2 else options.graphs // 2
+        if not count or machine.gpus < processes:
+            continue
+        workers = max(2, min(len(os.sched_getaffinity(0)) // (2 * processes), 8 * machine.gpus))
+        lists = [[] for _ in range(min(workers, count))]
+        for i, (seed, _) in enumerate(seeds(machine, options.seed + 5000 * processes, count, processes)):
+            lowerings = ALONE if processes == 1 else TOGETHER
+            for mode, lower in (("serial", ""), ("stream", lowerings[i % len(lowerings)]),
+                                ("graph", lowerings[i % len(lowerings)]), ("fused", FUSED[i % len(FUSED)])):
+                lists[i % len(lists)].append(random_trial(machine, seed, mode, lower))
+        results = spread(machine, lists, machine.clock.left() * (0.45 if processes < 2 else 0.95), processes, len(lists))
+        whole = sum(all(t["name"] in results for t in sum(lists, []) if t["_key"] == key)
+                    for key in {t["_key"] for t in sum(lists, [])})
+        compare(report, sum(lists, []), results, f"{whole} of {count} random graphs, {processes} process{'es' * (processes > 1)}", {})
 
 
 def process_counts(machine):

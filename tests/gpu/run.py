@@ -109,6 +109,7 @@ def parse():
     parser.add_argument("--result", type=Path, help="the lines go there, too")
     parser.add_argument("--only", help="checks whose group has this name: " + ", ".join(GROUPS))
     parser.add_argument("--seed", type=int, default=1, help="the first random graph")
+    parser.add_argument("--graphs", type=int, default=0, help="of the group graphs: so many random ones (default: none)")
     parser.add_argument("--backend", default="cuda", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -118,6 +119,7 @@ GROUPS = {
     "samples": checks.samples,
     "control": control.control,
     "agreement": checks.agreement,
+    "graphs": checks.graphs,
     "processes": checks.processes,
     "transports": checks.transports,
     "starts": checks.starts,
