@@ -41,6 +41,7 @@ PEERS = {"jacobi2d": ["gpu_jacobi_nvshmem", "gpu_jacobi_nccl"]}
 COLD = ["jacobi2d", "hdiff", "vcycle"]
 KINDS = ("typed", "against", "long", "peer")
 RARE = re.compile(r"^\s+- \{.*when: step % .*\}\s*$")
+VERSION = re.compile(r"^(?:NVSHMEM|NCCL) [0-9.]+$", re.M)  # the peers say it on stderr
 ENVIRONMENT = {"NCCL_NVLS_ENABLE": "0", "NVSHMEM_DISABLE_NVLS": "1"}
 LIMIT_S = 300
 
@@ -83,7 +84,7 @@ class Turns:
     def __init__(self, options, folder, say):
         self.options, self.say = options, say
         self.times, self.parts, self.notes = {}, {}, {}
-        self.failures, self.digests, self.best = {}, {}, set()
+        self.failures, self.digests, self.best, self.versions = {}, {}, set(), set()
         self.until = time.monotonic() + options.limit
         self.runs = {}
         for name in options.cases:
@@ -113,7 +114,7 @@ class Turns:
 
     def compile(self):
         """Every run once, some at a time: what compiles them keeps the cores busy. Nothing counts."""
-        with concurrent.futures.ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 4)) as pool:
+        with concurrent.futures.ThreadPoolExecutor(max(1, len(os.sched_getaffinity(0)) // 4)) as pool:
             list(pool.map(lambda key: self.once(key, False), self.runs))
         failed, self.failures = self.failures, {}
         for key in failed:  # alone, without the others
@@ -134,6 +135,7 @@ class Turns:
             except subprocess.TimeoutExpired:
                 self.say(f"{program} {case}: no answer in 60 s")
                 continue
+            self.versions |= set(VERSION.findall(done.stderr))
             for line in done.stdout.splitlines():
                 row = json.loads(line) if line.startswith("{") else {}
                 if "ns" in row and "/norm" not in row["case"] and row.get("verified", True):
@@ -169,7 +171,7 @@ class Turns:
     def busy(self):
         """The typed runs again, with a process on each core that does nothing else."""
         spin = [sys.executable, "-c", "while True: pass"]
-        others = [subprocess.Popen(spin) for _ in range(os.cpu_count() or 1)]
+        others = [subprocess.Popen(spin) for _ in os.sched_getaffinity(0)]
         idle, self.parts = self.parts, {}
         kept = {key: list(series) for key, series in self.times.items()}
         try:
@@ -259,16 +261,12 @@ def machine():
         gpus = ""
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
                 if line.startswith("model name")), "")
-    return "; ".join(gpus.splitlines() or ["no GPU"]) + f"; {os.cpu_count()} x {cpu}"
+    return "; ".join(gpus.splitlines() or ["no GPU"]) + f"; {len(os.sched_getaffinity(0))} of {os.cpu_count()} x {cpu}"
 
 
 def print_peers(turns):
-    versions = []
-    for package in ("nvidia-nvshmem-cu13", "nvidia-nccl-cu13"):
-        done = subprocess.run([sys.executable, "-m", "pip", "show", package], capture_output=True, text=True, check=False)
-        versions += [f"{package} {line.split()[1]}" for line in done.stdout.splitlines() if line.startswith("Version:")]
     if turns.best:
-        print(f"peers: {', '.join(versions) or 'versions unknown'}; of all their variants the best of each round "
+        print(f"peers: {', '.join(sorted(turns.versions)) or 'versions unknown'}; of all their variants the best of each round "
               f"({'; '.join(sorted(turns.best))})\n")
 
 

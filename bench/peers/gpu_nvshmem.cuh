@@ -27,6 +27,11 @@ static inline void nvshmem_join(const team *t)
         fprintf(stderr, "NVSHMEM did not start on rank %d\n", t->rank);
         _exit(GPU_EXIT);
     }
+    if (t->rank == 0) {
+        int major, minor, patch;
+        nvshmemx_vendor_get_version_info(&major, &minor, &patch);
+        fprintf(stderr, "NVSHMEM %d.%d.%d\n", major, minor, patch);
+    }
 }
 
 /* Symmetric memory, zero. */
