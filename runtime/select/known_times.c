@@ -11,7 +11,7 @@ extern const peal_text_file peal_machine_files[]; /* of machines/, see meson.bui
 /* The file for GPUs whose name has the word; the last one is for all others. */
 static const struct {
     const char *word, *file;
-} gpus[] = {{"H200", "h200x4.yaml"}, {"", "h200x4.yaml"}};
+} gpus[] = {{"H200", "h200x4.yaml"}, {"H100", "h100x4.yaml"}, {"", "h200x4.yaml"}};
 enum { GPUS = sizeof(gpus) / sizeof(gpus[0]) };
 
 static const char host_file[] = "host2.yaml";

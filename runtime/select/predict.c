@@ -224,6 +224,14 @@ peal_status peal_predict(const peal_prediction_desc *desc, peal_prediction *out)
     return status;
 }
 
+/* The lesser of two modes' steps that are predicted; 0: none is. */
+static double least_of(const double step_s[PEAL_MODE_COUNT], peal_mode a, peal_mode b)
+{
+    if (step_s[a] <= 0 || (step_s[b] > 0 && step_s[b] < step_s[a]))
+        return step_s[b];
+    return step_s[a];
+}
+
 peal_mode peal_prediction_fastest(const peal_machine *machine, const double step_s[PEAL_MODE_COUNT])
 {
     static const peal_mode on_cpus[] = {PEAL_MODE_STREAM, PEAL_MODE_GRAPH, PEAL_MODE_FUSED,
@@ -233,10 +241,12 @@ peal_mode peal_prediction_fastest(const peal_machine *machine, const double step
     static const peal_mode fused_gpu[] = {PEAL_MODE_FUSED, PEAL_MODE_GRAPH, PEAL_MODE_STREAM,
                                           PEAL_MODE_SYNC};
     const double tie = machine->accelerator ? 1.05 : 1.02, long_s = 100e-6;
-    double least = 0;
-    for (int m = 0; m < PEAL_MODE_COUNT; m++)
-        if (m != PEAL_MODE_SERIAL && step_s[m] > 0 && (least <= 0 || step_s[m] < least))
-            least = step_s[m];
+    double least = least_of(step_s, PEAL_MODE_SYNC, PEAL_MODE_STREAM);
+    double recorded = least_of(step_s, PEAL_MODE_GRAPH, PEAL_MODE_FUSED);
+    /* Ahead by less than a tie, what the CPU enqueues is no measure for the others. */
+    if (recorded > 0 &&
+        (least <= 0 || recorded < least || (machine->accelerator && recorded <= tie * least)))
+        least = recorded;
     bool fused_first = machine->ranks > 1 && least < long_s;
     const peal_mode *order = !machine->accelerator ? on_cpus : fused_first ? fused_gpu : graph_gpu;
     for (int k = 0; k < 4; k++)

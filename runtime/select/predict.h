@@ -54,8 +54,9 @@ peal_status peal_predict(const peal_prediction_desc *desc, peal_prediction *out)
 /* Of steps in seconds by mode (0: no prediction), the first of those that are about as fast as the
  * fastest. On CPUs within 2 %: stream, graph, fused, the simplest one. On GPUs within 5 %: fused,
  * graph, stream, since only recorded steps are predicted, and reports, the start and single steps
- * cost least in that order; one rank has no messages, and of a step above 100 us
- * they are little: there graph is the first, which is faster in large ranks. sync only where none
+ * cost least in that order; the fastest is that of graph and fused there, unless another one is
+ * ahead of both by more. One rank has no messages, and of a step above 100 us
+ * they are little: there graph is first, which is faster in large ranks. sync only where none
  * of them is, since it leaves the caller nothing to do while steps run; serial never.
  * PEAL_MODE_COUNT: none. */
 peal_mode peal_prediction_fastest(const peal_machine *machine,
