@@ -240,14 +240,13 @@ peal_mode peal_prediction_fastest(const peal_machine *machine, const double step
                                           PEAL_MODE_SYNC};
     static const peal_mode fused_gpu[] = {PEAL_MODE_FUSED, PEAL_MODE_GRAPH, PEAL_MODE_STREAM,
                                           PEAL_MODE_SYNC};
-    const double tie = machine->accelerator ? 1.05 : 1.02, long_s = 100e-6;
+    const double tie = machine->accelerator ? 1.05 : 1.02;
+    const double long_s = 100e-6, short_s = 30e-6;
     double least = least_of(step_s, PEAL_MODE_SYNC, PEAL_MODE_STREAM);
     double recorded = least_of(step_s, PEAL_MODE_GRAPH, PEAL_MODE_FUSED);
-    /* Ahead by less than a tie, what the CPU enqueues is no measure for the others. */
-    if (recorded > 0 &&
-        (least <= 0 || recorded < least || (machine->accelerator && recorded <= tie * least)))
+    if (recorded > 0 && (machine->accelerator || least <= 0 || recorded < least))
         least = recorded;
-    bool fused_first = machine->ranks > 1 && least < long_s;
+    bool fused_first = least < long_s && (machine->ranks > 1 || least > short_s);
     const peal_mode *order = !machine->accelerator ? on_cpus : fused_first ? fused_gpu : graph_gpu;
     for (int k = 0; k < 4; k++)
         if (step_s[order[k]] > 0 && step_s[order[k]] <= tie * least)

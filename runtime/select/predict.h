@@ -52,12 +52,12 @@ typedef struct peal_prediction {
 peal_status peal_predict(const peal_prediction_desc *desc, peal_prediction *out);
 
 /* Of steps in seconds by mode (0: no prediction), the first of those that are about as fast as the
- * fastest. On CPUs within 2 %: stream, graph, fused, the simplest one. On GPUs within 5 %: fused,
- * graph, stream, since only recorded steps are predicted, and reports, the start and single steps
- * cost least in that order; the fastest is that of graph and fused there, unless another one is
- * ahead of both by more. One rank has no messages, and of a step above 100 us
- * they are little: there graph is first, which is faster in large ranks. sync only where none
- * of them is, since it leaves the caller nothing to do while steps run; serial never.
+ * fastest. On CPUs within 2 %: stream, graph, fused, the simplest one. On GPUs of fused and graph,
+ * within 5 % in this order, since only recorded steps are predicted, and reports, the start and
+ * single steps cost least in that order; but graph first above 100 us, where messages are little
+ * and it is faster in large ranks, and with one rank, which has no messages, below 30 us; stream
+ * where neither is predicted: it was never the fastest there, whatever predictions said. sync only
+ * where none of them is, since it leaves the caller nothing to do while steps run; serial never.
  * PEAL_MODE_COUNT: none. */
 peal_mode peal_prediction_fastest(const peal_machine *machine,
                                   const double step_s[PEAL_MODE_COUNT]);

@@ -214,9 +214,12 @@ static void test_about_as_fast(void **state)
     expect_taken(true, 2, (double[]){10e-6, 10e-6, 10e-6, 10.4e-6}, PEAL_MODE_FUSED);
     expect_taken(true, 2, (double[]){10e-6, 10e-6, 10.4e-6, 10.6e-6}, PEAL_MODE_FUSED);
     expect_taken(true, 2, (double[]){10e-6, 10e-6, 10.4e-6, 11e-6}, PEAL_MODE_GRAPH);
-    expect_taken(true, 2, (double[]){20e-6, 10e-6, 10.6e-6, 10.7e-6}, PEAL_MODE_STREAM);
+    expect_taken(true, 2, (double[]){9e-6, 5e-6, 10.6e-6, 0}, PEAL_MODE_GRAPH);
+    expect_taken(true, 2, (double[]){9e-6, 9e-6, 0, 0}, PEAL_MODE_STREAM);
     expect_taken(true, 2, (double[]){0, 0, 0, 10.7e-6}, PEAL_MODE_FUSED);
     expect_taken(true, 1, (double[]){10, 10, 10.4, 10}, PEAL_MODE_GRAPH);
+    expect_taken(true, 1, (double[]){90e-6, 52e-6, 50e-6, 52e-6}, PEAL_MODE_FUSED);
+    expect_taken(true, 1, (double[]){90e-6, 52e-6, 6e-6, 6e-6}, PEAL_MODE_GRAPH);
     expect_taken(true, 2, (double[]){101e-6, 101e-6, 102e-6, 101e-6}, PEAL_MODE_GRAPH);
     expect_taken(true, 2, (double[]){99e-6, 99e-6, 99e-6, 99e-6}, PEAL_MODE_FUSED);
     expect_taken(true, 1, (double[]){10, 11, 0, 0}, PEAL_MODE_SYNC);
