@@ -9,8 +9,9 @@
 int many_touches = 256;
 
 /* Pieces in which it is followed for whom nobody stands; different boxes of an array that are
- * written, which are looked at. */
-enum { OPEN_BOXES = 64, WRITTEN_BOXES = 64 };
+ * written, which are looked at; iterations after which swaps must have given memory its name back.
+ */
+enum { OPEN_BOXES = 64, WRITTEN_BOXES = 64, ITERATIONS = 8 };
 
 /* The different boxes of an array that ops write. */
 typedef struct written_boxes {
@@ -20,16 +21,12 @@ typedef struct written_boxes {
 } written_boxes;
 
 struct candidates {
-    const common_input *c;
-    const pass_context *pass;
-    const lowered_op *op;
-    int count, step_first, step_end;
-    const bool *always; /* by op */
-    op_touch *touched;  /* by array, then op */
+    candidates_of of;
+    op_touch *touched; /* by array, or group, then op */
     int touched_count;
     op_touch *writer; /* of these, ops that write it */
     int writer_count;
-    written_boxes **written; /* by array; NULL: not asked for yet */
+    written_boxes **written; /* by array, or group; NULL: not asked for yet */
     int *seen; /* by op: 1 + the last op that asked for those which touch its arrays */
     int *found;
     int found_count;
@@ -61,16 +58,17 @@ static void add_candidate(candidates *p, int b, int a)
     p->seen[a] = b + 1;
 }
 
-/* What of a touch no later write stands for yet. */
+/* What of a touch no later write stands for yet, and the name that its memory has there. */
 typedef struct open_part {
     peal_box box[OPEN_BOXES];
     int count;
+    int array;
 } open_part;
 
 /* Too many pieces: they stay as they are. */
 static void close_box(open_part *open, const peal_box *box)
 {
-    open_part left = {.count = 0};
+    open_part left = {.count = 0, .array = open->array};
     for (int i = 0; i < open->count; i++) {
         box_list rest = {.count = 0};
         subtract_box(&open->box[i], box, &rest);
@@ -90,19 +88,19 @@ static bool is_open(const open_part *open, const peal_box *box)
     return false;
 }
 
-/* The boxes of an array that ops write, each once. */
+/* The boxes of an array, or of a group, that ops write, each once. */
 static const written_boxes *written_of(candidates *p, int array, int first, int end)
 {
     if (p->written[array])
         return p->written[array];
-    written_boxes *w = p->written[array] = PEAL_ARENA_ARRAY(p->pass->arena, written_boxes, 1);
+    written_boxes *w = p->written[array] = PEAL_ARENA_ARRAY(p->of.pass->arena, written_boxes, 1);
     w->complete = true;
     for (int n = first; n < end && w->complete; n++) {
-        const lowered_op *op = &p->op[p->touched[n].op];
+        const lowered_op *op = &p->of.op[p->touched[n].op];
         for (int i = 0; i < op->touch_count && w->complete; i++) {
             const touch *t = &op->touch[i];
             int k = 0;
-            if (t->array != array || !t->write)
+            if (array_or_group(p->of.c, t->array) != array || !t->write)
                 continue;
             while (k < w->count && !peal_box_contains(&w->box[k], &t->box))
                 k++;
@@ -118,10 +116,10 @@ static const written_boxes *written_of(candidates *p, int array, int first, int 
 /* What of a touch any op writes: for the rest nobody would ever stand, and nobody needs to. */
 static void open_touch(candidates *p, const touch *t, int first, int end, open_part *open)
 {
-    *open = (open_part){.box = {t->box}, .count = 1};
+    *open = (open_part){.box = {t->box}, .count = 1, .array = t->array};
     if (t->write)
         return;
-    const written_boxes *written = written_of(p, t->array, first, end);
+    const written_boxes *written = written_of(p, array_or_group(p->of.c, t->array), first, end);
     if (!written->complete)
         return;
     open_part never = *open;
@@ -134,55 +132,149 @@ static void open_touch(candidates *p, const touch *t, int first, int end, open_p
 /* What a WAIT brings was written when this rank had used the memory and said so (credits.c). */
 static bool was_ordered(const candidates *p, const lowered_op *op, const touch *t)
 {
-    return !op->waits_for_nothing || (t->array >= 0 && t->array < p->c->graph->array_count);
+    return !op->waits_for_nothing || (t->array >= 0 && t->array < p->of.c->graph->array_count);
 }
 
-/* The ops [first, end) of one section that touch what is open, from the last one backwards. One
- * that always writes a part of it has waited for whoever had touched that before: it stands for
- * them, element by element. */
-static void add_backwards(candidates *p, int b, const touch *t, int first, int end, open_part *open)
+/* Whether an op is done in each iteration of a loop, or in a section, once. */
+static bool always(const candidates *p, int op, int loop)
 {
+    return p->of.region[op].loop == loop && !p->of.region[op].in_if;
+}
+
+/* Goes back over an op: adds it if it touches what is open. One that always writes a part of that
+ * has waited for whoever had touched it before: it stands for them, element by element. */
+static void go_over(candidates *p, int b, bool write, int a, int loop, open_part *open)
+{
+    const lowered_op *op = &p->of.op[a];
+    bool met = false;
+    for (int i = 0; i < op->touch_count; i++)
+        met |= op->touch[i].array == open->array && (op->touch[i].write || write) &&
+               is_open(open, &op->touch[i].box);
+    if (!met)
+        return;
+    add_candidate(p, b, a);
+    for (int i = 0; i < op->touch_count && always(p, a, loop); i++)
+        if (op->touch[i].array == open->array && op->touch[i].write && !op->touch[i].per_tile &&
+            was_ordered(p, op, &op->touch[i]))
+            close_box(open, &op->touch[i].box);
+}
+
+/* Goes back over a swap, which gives the memory another name. False: perhaps it does. */
+static bool go_over_swap(const candidates *p, int swap, int loop, open_part *open)
+{
+    const peal_op *op = &p->of.op[swap].op;
+    if (!always(p, swap, loop))
+        return false;
+    if (open->array == op->first)
+        open->array = op->second;
+    else if (open->array == op->second)
+        open->array = op->first;
+    return true;
+}
+
+/* The ops [first, end) of a loop, or a section, from the last one backwards. False: it cannot be
+ * told which of them touch the memory. */
+static bool go_back(candidates *p, int b, const touch *t, int loop, int first, int end,
+                    open_part *open)
+{
+    int array = array_or_group(p->of.c, t->array), group = group_of(p->of.c, t->array);
     const op_touch *list = t->write ? p->touched : p->writer;
     int count = t->write ? p->touched_count : p->writer_count;
-    int at = find_op_touch(list, count, t->array, end) - 1;
-    for (; at >= 0 && open->count && list[at].array == t->array && list[at].op >= first; at--) {
-        int a = list[at].op;
-        const lowered_op *op = &p->op[a];
-        bool met = false;
-        for (int i = 0; i < op->touch_count; i++)
-            met |= op->touch[i].array == t->array && (op->touch[i].write || t->write) &&
-                   is_open(open, &op->touch[i].box);
-        if (!met)
-            continue;
-        add_candidate(p, b, a);
-        for (int i = 0; i < op->touch_count && p->always[a]; i++)
-            if (op->touch[i].array == t->array && op->touch[i].write && !op->touch[i].per_tile &&
-                was_ordered(p, op, &op->touch[i]))
-                close_box(open, &op->touch[i].box);
+    int at = find_op_touch(list, count, array, end) - 1;
+    int swap = group < 0 ? -1 : find_op_touch(p->of.swap, p->of.swap_count, group, end) - 1;
+    while (open->count) {
+        int op = at >= 0 && list[at].array == array ? list[at].op : -1;
+        int swaps = swap >= 0 && p->of.swap[swap].array == group ? p->of.swap[swap].op : -1;
+        if (op < first && swaps < first)
+            return true;
+        if (swaps > op) {
+            if (!go_over_swap(p, swaps, loop, open))
+                return false;
+            swap--;
+        } else {
+            go_over(p, b, t->write, op, loop, open);
+            at--;
+        }
+    }
+    return true;
+}
+
+/* In the iterations before, if there are any: what is open at op `at`, in whose place B is or in
+ * whose body. Where swaps have given the memory its name back, nothing new can come. */
+static bool go_around(candidates *p, int b, const touch *t, int loop, const int body[2], int at,
+                      int array, open_part before)
+{
+    for (int k = 0; k < ITERATIONS && before.count; k++) {
+        if (!go_back(p, b, t, loop, at, body[1], &before))
+            return false;
+        if (before.array == array)
+            return true;
+        if (!go_back(p, b, t, loop, body[0], at, &before))
+            return false;
+    }
+    return !before.count;
+}
+
+/* The ops of a loop's body, or of a section. */
+static void body_of(const candidates *p, int loop, int op, int body[2])
+{
+    bool in_setup = op < p->of.step_first;
+    if (loop >= 0) {
+        body[0] = loop + 1;
+        body[1] = p->of.op[loop].op.end;
+    } else if (loop == IN_STEP) {
+        body[0] = p->of.step_first;
+        body[1] = p->of.step_end;
+    } else {
+        body[0] = in_setup ? 0 : p->of.step_end;
+        body[1] = in_setup ? p->of.step_first : p->of.count;
     }
 }
 
-/* Adds the ops that touch what a touch of B does; where these are many, without those for which
- * another one stands. False: some may be left out. */
+static bool swaps_in(const candidates *p, int array, const int body[2])
+{
+    int group = group_of(p->of.c, array);
+    int at = find_op_touch(p->of.swap, p->of.swap_count, group, body[0]);
+    return group >= 0 && at < p->of.swap_count && p->of.swap[at].array == group &&
+           p->of.swap[at].op < body[1];
+}
+
+/* Adds the ops that touch what a touch of B does, from the innermost loop around it outwards,
+ * without those for which another one stands. Returns up to which op all others are to be added:
+ * there they were not looked at. */
+static int follow(candidates *p, int b, const touch *t, open_part *open)
+{
+    int at = b, body[2];
+    for (;;) {
+        int loop = p->of.region[at].loop, array = open->array;
+        body_of(p, loop, at, body);
+        if (!go_back(p, b, t, loop, body[0], at, open))
+            return p->of.count;
+        if (!open->count)
+            return 0;
+        if (loop != IN_SECTION && !go_around(p, b, t, loop, body, at, array, *open))
+            return p->of.count;
+        if (loop < 0)
+            return body[0];
+        if (swaps_in(p, t->array, body))
+            return p->of
+                .count; /* by the number of the iteration the memory has one name or another */
+        at = loop;
+    }
+}
+
+/* Adds the ops that touch what a touch of B does; where these are many, those that matter. False:
+ * some may be left out. */
 static bool add_candidates(candidates *p, int b, const touch *t)
 {
-    int array = array_or_group(p->c, t->array);
+    int array = array_or_group(p->of.c, t->array);
     int first = find_op_touch(p->touched, p->touched_count, array, 0);
-    int end = find_op_touch(p->touched, p->touched_count, array, p->count);
-    bool pruned =
-        end - first > many_touches && array >= 0 && group_of(p->c, array) < 0 && p->always[b];
+    int end = find_op_touch(p->touched, p->touched_count, array, p->of.count);
+    bool pruned = end - first > many_touches && array >= 0;
     if (pruned) {
-        bool in_step = b >= p->step_first && b < p->step_end;
-        int section = in_step ? p->step_first : b < p->step_first ? 0 : p->step_end;
         open_part open;
         open_touch(p, t, first, end, &open);
-        add_backwards(p, b, t, section, b, &open);
-        if (!open.count)
-            return false;
-        open_part before = open;
-        if (in_step) /* in the step before, if there is one */
-            add_backwards(p, b, t, b, p->step_end, &before);
-        end = find_op_touch(p->touched, p->touched_count, array, section);
+        end = find_op_touch(p->touched, p->touched_count, array, follow(p, b, t, &open));
     }
     for (int i = first; i < end; i++)
         add_candidate(p, b, p->touched[i].op);
@@ -205,50 +297,44 @@ static int ascending(const void *a, const void *b)
 
 const int *find_candidates(candidates *p, int b, int *count)
 {
-    const lowered_op *ob = &p->op[b];
+    const lowered_op *ob = &p->of.op[b];
     p->found_count = 0;
     add_candidates_of(p, b, ob->touch, ob->touch_count);
     add_candidates_of(p, b, ob->extra, ob->extra_count);
     *count = p->found_count;
-    if (p->found_count < p->count / 16) {
+    if (p->found_count < p->of.count / 16) {
         qsort(p->found, (size_t)p->found_count, sizeof(int), ascending);
         return p->found;
     }
     p->found_count = 0; /* many: a look at all is faster than to sort them */
-    for (int a = 0; a < p->count; a++)
+    for (int a = 0; a < p->of.count; a++)
         if (p->seen[a] == b + 1)
             p->found[p->found_count++] = a;
     return p->found;
 }
 
-candidates *begin_candidates(const common_input *c, const pass_context *pass, const lowered_op *op,
-                             int count, int step_first, int step_end, const bool *always)
+candidates *begin_candidates(const candidates_of *of)
 {
-    candidates *p = PEAL_ARENA_NEW(pass->arena, candidates);
+    peal_arena *arena = of->pass->arena;
+    candidates *p = PEAL_ARENA_NEW(arena, candidates);
     int touches = 0;
-    *p = (candidates){.c = c,
-                      .pass = pass,
-                      .op = op,
-                      .count = count,
-                      .step_first = step_first,
-                      .step_end = step_end,
-                      .always = always};
-    for (int i = 0; i < count; i++)
-        touches += op[i].touch_count;
-    p->touched = PEAL_ARENA_ARRAY(pass->arena, op_touch, touches + 1);
-    p->writer = PEAL_ARENA_ARRAY(pass->arena, op_touch, touches + 1);
-    p->seen = PEAL_ARENA_ARRAY(pass->arena, int, count);
-    p->found = PEAL_ARENA_ARRAY(pass->arena, int, count);
-    for (int i = 0; i < count; i++)
-        for (int k = 0; k < op[i].touch_count; k++) {
-            op_touch by = {array_or_group(c, op[i].touch[k].array), i};
+    *p = (candidates){.of = *of};
+    for (int i = 0; i < of->count; i++)
+        touches += of->op[i].touch_count;
+    p->touched = PEAL_ARENA_ARRAY(arena, op_touch, touches + 1);
+    p->writer = PEAL_ARENA_ARRAY(arena, op_touch, touches + 1);
+    p->seen = PEAL_ARENA_ARRAY(arena, int, of->count);
+    p->found = PEAL_ARENA_ARRAY(arena, int, of->count);
+    for (int i = 0; i < of->count; i++)
+        for (int k = 0; k < of->op[i].touch_count; k++) {
+            op_touch by = {array_or_group(of->c, of->op[i].touch[k].array), i};
             p->touched[p->touched_count++] = by;
-            if (op[i].touch[k].write)
+            if (of->op[i].touch[k].write)
                 p->writer[p->writer_count++] = by;
         }
     p->touched_count = sort_op_touches(p->touched, p->touched_count);
     p->writer_count = sort_op_touches(p->writer, p->writer_count);
     int arrays = p->touched_count ? p->touched[p->touched_count - 1].array + 1 : 0;
-    p->written = PEAL_ARENA_ARRAY(pass->arena, written_boxes *, arrays > 0 ? arrays : 1);
+    p->written = PEAL_ARENA_ARRAY(arena, written_boxes *, arrays > 0 ? arrays : 1);
     return p;
 }

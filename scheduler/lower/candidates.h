@@ -26,12 +26,29 @@ static inline int array_or_group(const common_input *c, int array)
     return group >= 0 ? group : array;
 }
 
+/* The regions that an op stands in. */
+enum { IN_SECTION = -1, IN_STEP = -2 };
+
+typedef struct op_region {
+    int loop;   /* index of the innermost LOOP op around it; IN_STEP: the outermost loop; IN_SECTION
+                 */
+    bool in_if; /* in an IF region inside that loop */
+} op_region;
+
 typedef struct candidates candidates;
 
-/* always: by op, whether it is done in each iteration, once. What is given is used until the arena
- * ends. */
-candidates *begin_candidates(const common_input *c, const pass_context *pass, const lowered_op *op,
-                             int count, int step_first, int step_end, const bool *always);
+/* The ops of a rank. What is given is used until the arena ends. */
+typedef struct candidates_of {
+    const common_input *c;
+    const pass_context *pass;
+    const lowered_op *op;
+    int count, step_first, step_end;
+    const op_region *region; /* by op */
+    const op_touch *swap;    /* by group, then op */
+    int swap_count;
+} candidates_of;
+
+candidates *begin_candidates(const candidates_of *of);
 /* Those for op b, ascending, until the next call: all that touch what it does, or where these are
  * many, without those for which another one stands. */
 const int *find_candidates(candidates *p, int b, int *count);

@@ -12,15 +12,6 @@
 
 #include <string.h>
 
-/* The regions that an op stands in. */
-enum { IN_SECTION = -1, IN_STEP = -2 };
-
-typedef struct op_region {
-    int loop;   /* index of the innermost LOOP op around it; IN_STEP: the outermost loop; IN_SECTION
-                 */
-    bool in_if; /* in an IF region inside that loop */
-} op_region;
-
 /* What is looked at first of a touch, side by side. */
 typedef struct touch_mark {
     int array; /* or group */
@@ -263,10 +254,15 @@ void make_dependences(const common_input *c, const pass_context *pass, rank_view
                          .step_end = step_end};
     find_regions(&p);
     note_marks(&p);
-    bool *always = PEAL_ARENA_ARRAY(pass->arena, bool, count);
-    for (int i = 0; i < count; i++)
-        always[i] = p.region[i].loop < 0 && !p.region[i].in_if;
-    p.candidates = begin_candidates(c, pass, op, count, step_first, step_end, always);
+    p.candidates = begin_candidates(&(candidates_of){.c = c,
+                                                     .pass = pass,
+                                                     .op = op,
+                                                     .count = count,
+                                                     .step_first = step_first,
+                                                     .step_end = step_end,
+                                                     .region = p.region,
+                                                     .swap = p.swap,
+                                                     .swap_count = p.swap_count});
     for (int b = 0; b < count; b++)
         if (op[b].same_as >= 0) {
             op[b].op.dependence = op[op[b].same_as].op.dependence;
