@@ -46,6 +46,9 @@ enum {
 unsigned peal_expr_uses(const peal_expr *expr);
 /* Whether the counter of the loop at a depth (0: the step) is in expr. expr NULL: it is not. */
 bool peal_expr_names_counter(const peal_expr *expr, int depth);
+/* Whether two expressions are the same, term by term: where both are evaluated at once they have
+ * one value. NULL equals NULL. */
+bool peal_expr_equal(const peal_expr *a, const peal_expr *b);
 /* Calls visit for every ELEMENT of expr (with its array). expr NULL: nothing. */
 void peal_expr_elements(const peal_expr *expr, void (*visit)(void *user, int array), void *user);
 /* Whether the value of buffer `array` is in expr. */

@@ -1,6 +1,8 @@
 /* What can be said of an expression without a value: what it depends on, of which kind it is. */
 #include "base/expression.h"
 
+#include <string.h>
+
 unsigned peal_expr_uses(const peal_expr *expr)
 {
     unsigned uses = 0;
@@ -32,6 +34,35 @@ bool peal_expr_names_counter(const peal_expr *expr, int depth)
         if (peal_expr_names_counter(expr->operand[i], depth))
             return true;
     return false;
+}
+
+static bool equal_values(const peal_value *a, const peal_value *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    switch (a->kind) {
+    case PEAL_REAL:
+        return !memcmp(&a->u.real, &b->u.real, sizeof(a->u.real));
+    case PEAL_BOOLEAN:
+        return a->u.boolean == b->u.boolean;
+    default:
+        return a->u.integer == b->u.integer;
+    }
+}
+
+bool peal_expr_equal(const peal_expr *a, const peal_expr *b)
+{
+    if (!a || !b)
+        return a == b;
+    if (a->kind != b->kind || a->operand_count != b->operand_count)
+        return false;
+    if (a->kind == PEAL_EXPR_CONSTANT)
+        return equal_values(&a->value, &b->value);
+    bool same =
+        a->kind == PEAL_EXPR_OPERATOR ? a->op == b->op : a->index == b->index && a->axis == b->axis;
+    for (int i = 0; i < a->operand_count && same; i++)
+        same = peal_expr_equal(a->operand[i], b->operand[i]);
+    return same;
 }
 
 void peal_expr_elements(const peal_expr *expr, void (*visit)(void *user, int array), void *user)

@@ -135,15 +135,17 @@ static bool was_ordered(const candidates *p, const lowered_op *op, const touch *
     return !op->waits_for_nothing || (t->array >= 0 && t->array < p->of.c->graph->array_count);
 }
 
-/* Whether an op is done in each iteration of a loop, or in a section, once. */
-static bool always(const candidates *p, int op, int loop)
+/* Whether an op is done, once, in each iteration of a loop, or in a section, in which ops of region
+ * `in` are done. */
+static bool always(const candidates *p, int op, op_region in)
 {
-    return p->of.region[op].loop == loop && !p->of.region[op].in_if;
+    op_region region = p->of.region[op];
+    return region.loop == in.loop && (!region.when || (region.when > 0 && region.when == in.when));
 }
 
 /* Goes back over an op: adds it if it touches what is open. One that always writes a part of that
  * has waited for whoever had touched it before: it stands for them, element by element. */
-static void go_over(candidates *p, int b, bool write, int a, int loop, open_part *open)
+static void go_over(candidates *p, int b, bool write, int a, op_region in, open_part *open)
 {
     const lowered_op *op = &p->of.op[a];
     bool met = false;
@@ -153,17 +155,17 @@ static void go_over(candidates *p, int b, bool write, int a, int loop, open_part
     if (!met)
         return;
     add_candidate(p, b, a);
-    for (int i = 0; i < op->touch_count && always(p, a, loop); i++)
+    for (int i = 0; i < op->touch_count && always(p, a, in); i++)
         if (op->touch[i].array == open->array && op->touch[i].write && !op->touch[i].per_tile &&
             was_ordered(p, op, &op->touch[i]))
             close_box(open, &op->touch[i].box);
 }
 
 /* Goes back over a swap, which gives the memory another name. False: perhaps it does. */
-static bool go_over_swap(const candidates *p, int swap, int loop, open_part *open)
+static bool go_over_swap(const candidates *p, int swap, op_region in, open_part *open)
 {
     const peal_op *op = &p->of.op[swap].op;
-    if (!always(p, swap, loop))
+    if (!always(p, swap, in))
         return false;
     if (open->array == op->first)
         open->array = op->second;
@@ -172,9 +174,9 @@ static bool go_over_swap(const candidates *p, int swap, int loop, open_part *ope
     return true;
 }
 
-/* The ops [first, end) of a loop, or a section, from the last one backwards. False: it cannot be
- * told which of them touch the memory. */
-static bool go_back(candidates *p, int b, const touch *t, int loop, int first, int end,
+/* The ops [first, end) of a loop, or a section, from the last one backwards, in an iteration in
+ * which ops of region `in` are done. False: it cannot be told which of them touch the memory. */
+static bool go_back(candidates *p, int b, const touch *t, op_region in, int first, int end,
                     open_part *open)
 {
     int array = array_or_group(p->of.c, t->array), group = group_of(p->of.c, t->array);
@@ -188,11 +190,11 @@ static bool go_back(candidates *p, int b, const touch *t, int loop, int first, i
         if (op < first && swaps < first)
             return true;
         if (swaps > op) {
-            if (!go_over_swap(p, swaps, loop, open))
+            if (!go_over_swap(p, swaps, in, open))
                 return false;
             swap--;
         } else {
-            go_over(p, b, t->write, op, loop, open);
+            go_over(p, b, t->write, op, in, open);
             at--;
         }
     }
@@ -204,12 +206,13 @@ static bool go_back(candidates *p, int b, const touch *t, int loop, int first, i
 static bool go_around(candidates *p, int b, const touch *t, int loop, const int body[2], int at,
                       int array, open_part before)
 {
+    const op_region each = {loop, 0};
     for (int k = 0; k < ITERATIONS && before.count; k++) {
-        if (!go_back(p, b, t, loop, at, body[1], &before))
+        if (!go_back(p, b, t, each, at, body[1], &before))
             return false;
         if (before.array == array)
             return true;
-        if (!go_back(p, b, t, loop, body[0], at, &before))
+        if (!go_back(p, b, t, each, body[0], at, &before))
             return false;
     }
     return !before.count;
@@ -246,9 +249,10 @@ static int follow(candidates *p, int b, const touch *t, open_part *open)
 {
     int at = b, body[2];
     for (;;) {
-        int loop = p->of.region[at].loop, array = open->array;
+        op_region in = p->of.region[at];
+        int loop = in.loop, array = open->array;
         body_of(p, loop, at, body);
-        if (!go_back(p, b, t, loop, body[0], at, open))
+        if (!go_back(p, b, t, in, body[0], at, open))
             return p->of.count;
         if (!open->count)
             return 0;

@@ -7,10 +7,14 @@
  * A before B (lag 0) is compared along the short path; older instances all lie behind a swap if
  * there is one, so one more dependence of lag 1 covers them: each tile of A finishes its instances
  * in order. */
+#include "base/expression.h"
 #include "scheduler/geometry/geometry.h"
 #include "scheduler/lower/candidates.h"
 
 #include <string.h>
+
+/* Conditions that are compared with each other. */
+enum { CONDITIONS = 64 };
 
 /* What is looked at first of a touch, side by side. */
 typedef struct touch_mark {
@@ -47,7 +51,7 @@ static bool path_may_swap(const dependence_pass *p, int a, int b, int group)
 {
     if (group < 0)
         return false;
-    bool nearby = p->region[a].loop == p->region[b].loop && !p->region[a].in_if && a < b;
+    bool nearby = p->region[a].loop == p->region[b].loop && !p->region[a].when && a < b;
     return nearby ? swap_between(p, group, a, b) : swap_between(p, group, 0, p->count);
 }
 
@@ -169,26 +173,43 @@ static bool can_precede(const dependence_pass *p, int a, int b)
            share_loop(p, a, b);
 }
 
+/* The number of an IF's condition: that of an earlier IF with the same one, if it has one value in
+ * an iteration; else its own. */
+static int number_condition(const dependence_pass *p, int op, int *first, int *count)
+{
+    const peal_expr *condition = p->op[op].op.condition;
+    if (!condition || (peal_expr_uses(condition) & PEAL_USES_ELEMENT))
+        return -1 - op;
+    for (int i = 0; i < *count; i++)
+        if (peal_expr_equal(p->op[first[i]].op.condition, condition))
+            return 1 + first[i];
+    if (*count < CONDITIONS)
+        first[(*count)++] = op;
+    return 1 + op;
+}
+
 static void find_regions(dependence_pass *p)
 {
     p->region = PEAL_ARENA_ARRAY(p->pass->arena, op_region, p->count);
-    op_region *stack = PEAL_ARENA_ARRAY(p->pass->arena, op_region, p->count + 1);
-    int depth = 0, outermost = -1;
     p->outermost = PEAL_ARENA_ARRAY(p->pass->arena, int, p->count);
+    op_region *stack = PEAL_ARENA_ARRAY(p->pass->arena, op_region, p->count + 1);
+    int first[CONDITIONS], conditions = 0, depth = 0, outermost = -1;
     for (int i = 0; i < p->count; i++) {
+        const peal_op *op = &p->op[i].op;
         if (outermost >= 0 && p->op[outermost].op.end == i)
             outermost = -1;
         p->outermost[i] = outermost;
-        if (outermost < 0 && p->op[i].op.kind == PEAL_OP_LOOP)
+        if (outermost < 0 && op->kind == PEAL_OP_LOOP)
             outermost = i;
-        stack[0] = (op_region){i >= p->step_first && i < p->step_end ? IN_STEP : IN_SECTION, false};
-        if (p->op[i].op.kind == PEAL_OP_END)
+        stack[0] = (op_region){i >= p->step_first && i < p->step_end ? IN_STEP : IN_SECTION, 0};
+        if (op->kind == PEAL_OP_END)
             depth--;
         p->region[i] = stack[depth];
-        if (p->op[i].op.kind == PEAL_OP_LOOP)
-            stack[++depth] = (op_region){i, false};
-        if (p->op[i].op.kind == PEAL_OP_IF) {
-            stack[depth + 1] = (op_region){stack[depth].loop, true};
+        if (op->kind == PEAL_OP_LOOP)
+            stack[++depth] = (op_region){i, 0};
+        if (op->kind == PEAL_OP_IF) {
+            int when = stack[depth].when ? -1 - i : number_condition(p, i, first, &conditions);
+            stack[depth + 1] = (op_region){stack[depth].loop, when};
             depth++;
         }
     }

@@ -115,12 +115,48 @@ static void test_templates(void **state)
     peal_arena_destroy(arena);
 }
 
+/* Each of these differs from all others. */
+static void test_equal(void **state)
+{
+    const peal_expr two = {.value = {PEAL_INTEGER, {.integer = 2}}};
+    const peal_expr *step_two[] = {&(peal_expr){.kind = PEAL_EXPR_COUNTER}, &two};
+    const peal_expr *inner_two[] = {&(peal_expr){.kind = PEAL_EXPR_COUNTER, .index = 1}, &two};
+    const peal_expr different[] = {
+        two,
+        {.value = {PEAL_INTEGER, {.integer = 3}}},
+        {.value = {PEAL_REAL, {.real = 2}}},
+        {.value = {PEAL_REAL, {.real = 0.5}}},
+        {.value = {PEAL_BOOLEAN, {.boolean = true}}},
+        {.value = {PEAL_BOOLEAN, {.boolean = false}}},
+        {.kind = PEAL_EXPR_RANK_AXIS, .axis = 0},
+        {.kind = PEAL_EXPR_RANK_AXIS, .axis = 1},
+        {.kind = PEAL_EXPR_OPERATOR, PEAL_OPERATOR_MODULO, .operand_count = 2, .operand = step_two},
+        {.kind = PEAL_EXPR_OPERATOR, PEAL_OPERATOR_DIVIDE, .operand_count = 2, .operand = step_two},
+        {.kind = PEAL_EXPR_OPERATOR,
+         PEAL_OPERATOR_MODULO,
+         .operand_count = 2,
+         .operand = inner_two},
+        {.kind = PEAL_EXPR_OPERATOR, PEAL_OPERATOR_MODULO, .operand_count = 1, .operand = step_two},
+    };
+    enum { COUNT = sizeof(different) / sizeof(different[0]) };
+    (void)state;
+    for (int i = 0; i < COUNT; i++)
+        for (int k = 0; k < COUNT; k++) {
+            peal_expr same = different[k];
+            same.source.line = 7;
+            assert_int_equal(peal_expr_equal(&different[i], &same), i == k);
+        }
+    assert_true(peal_expr_equal(NULL, NULL));
+    assert_false(peal_expr_equal(&two, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unknown_values),
         cmocka_unit_test(test_typed),
         cmocka_unit_test(test_templates),
+        cmocka_unit_test(test_equal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -339,11 +339,21 @@ static void test_dependences_left_to_others(void **state)
               "[64, 4]") "- {task: t4, box: {b: {ghost: [0, -1]}}, read: {b: inside}, write: b}\n"
                          "- {exchange: b}\n- {exchange: b}\n"
                          "- {task: t5, box: a, read: {b: {star: [0, 1]}}, write: a}\n";
+    /* Of the writes of b, t1 need not stand for `look` where t2 is done, nor t3 in the step before.
+     */
+    static const char conditions[] =
+        FIELDS "step:\n- {task: t1, box: b, write: b, when: step % 2 == 0}\n"
+               "- {task: t2, box: b, write: b, when: step % 3 == 0}\n"
+               "- {task: look, box: b, read: b, update: a}\n"
+               "- {task: t3, box: b, write: b, when: step % 2 == 0}\n"
+               "- {task: t4, box: b, write: b, when: step % 2 == 0}\n"
+               "- {task: t5, box: b, write: b, when: step % 3 == 0}\n";
     (void)state;
     many_touches = 0;
     for (int ranks = 1; ranks <= 4; ranks++) {
         check_text(two_fields, ranks, ranks > 1 ? 4 * 2 * 512 : 0);
         check_text(walls, ranks, 0);
+        check_text(conditions, ranks, 0);
     }
     many_touches = 256;
 #undef SWEEP
