@@ -65,19 +65,20 @@ typedef struct open_part {
     int array;
 } open_part;
 
-/* Too many pieces: they stay as they are. */
-static void close_box(open_part *open, const peal_box *box)
+/* False: those would be too many pieces, and they stay as they are. */
+static bool close_box(open_part *open, const peal_box *box)
 {
     open_part left = {.count = 0, .array = open->array};
     for (int i = 0; i < open->count; i++) {
         box_list rest = {.count = 0};
         subtract_box(&open->box[i], box, &rest);
         if (left.count + rest.count > OPEN_BOXES)
-            return;
+            return false;
         for (int k = 0; k < rest.count; k++)
             left.box[left.count++] = rest.box[k];
     }
     *open = left;
+    return true;
 }
 
 static bool is_open(const open_part *open, const peal_box *box)
@@ -124,7 +125,8 @@ static void open_touch(candidates *p, const touch *t, int first, int end, open_p
         return;
     open_part never = *open;
     for (int i = 0; i < written->count; i++)
-        close_box(&never, &written->box[i]);
+        if (!close_box(&never, &written->box[i]))
+            return;
     for (int i = 0; i < never.count; i++)
         close_box(open, &never.box[i]);
 }
@@ -202,16 +204,19 @@ static bool go_back(candidates *p, int b, const touch *t, op_region in, int firs
 }
 
 /* In the iterations before, if there are any: what is open at op `at`, in whose place B is or in
- * whose body. Where swaps have given the memory its name back, nothing new can come. */
+ * whose body. Where swaps have given the memory its name back, nothing new can come; but what of
+ * this iteration was looked at under a condition is another thing in those. */
 static bool go_around(candidates *p, int b, const touch *t, int loop, const int body[2], int at,
                       int array, open_part before)
 {
     const op_region each = {loop, 0};
+    bool is_alike = !p->of.region[at].when;
     for (int k = 0; k < ITERATIONS && before.count; k++) {
         if (!go_back(p, b, t, each, at, body[1], &before))
             return false;
-        if (before.array == array)
+        if (before.array == array && is_alike)
             return true;
+        is_alike = true;
         if (!go_back(p, b, t, each, body[0], at, &before))
             return false;
     }

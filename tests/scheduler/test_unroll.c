@@ -348,8 +348,25 @@ static void test_dependences_left_to_others(void **state)
                "- {task: t3, box: b, write: b, when: step % 2 == 0}\n"
                "- {task: t4, box: b, write: b, when: step % 2 == 0}\n"
                "- {task: t5, box: b, write: b, when: step % 3 == 0}\n";
+    /* The first swap has not happened in the step before: `first` has written what `last` reads. */
+    static const char swaps[] =
+        "peal: 1\nkernels: k.c\nrepeat: 4\n"
+        "fields: {u: {size: [64, 16]}, v: {like: u}, w: {like: u}}\nstep:\n"
+        "- {task: first, box: u, tile: [64, 4], write: u}\n"
+        "- {swap: [u, v], when: step % 2 == 1}\n"
+        "- {task: last, box: {u: {grow: -1}}, tile: [64, 4], read: {u: {star: 1}}, write: w, "
+        "when: step % 2 == 1}\n- {swap: [u, v]}\n";
+    /* More pieces of an array are written, and left out, than are told apart. */
+    char points[8192] = "peal: 1\nkernels: k.c\nbuffers: {p: {count: 130}}\n"
+                        "fields: {v: {size: [64, 16]}}\nstep:\n";
+    for (int i = 0; i < 64; i++)
+        snprintf(points + strlen(points), sizeof(points) - strlen(points),
+                 "- {task: w%d, write: {p: [[%d, %d]]}}\n", i, 2 * i + 1, 2 * i + 2);
+    strcat(points, "- {task: r, box: v, tile: [64, 4], read: {p: whole}, write: v}\n");
     (void)state;
     many_touches = 0;
+    check_text(swaps, 1, 0);
+    check_text(points, 1, 0);
     for (int ranks = 1; ranks <= 4; ranks++) {
         check_text(two_fields, ranks, ranks > 1 ? 4 * 2 * 512 : 0);
         check_text(walls, ranks, 0);
