@@ -41,14 +41,14 @@ static peal_status open_board(peal_session *session)
     if (first || !several) {
         status = peal_segment_create(bytes, several, session->diagnostics, &session->board);
         if (!status && several)
-            status = peal_control_publish(session->control, key, session->board.descriptor);
+            status = peal_control_publish(session->control, key, session->board.descriptor, bytes);
     }
     if (several)
         status = peal_session_agree(session, status, from);
     if (status || first)
         return status;
     int descriptor;
-    status = peal_control_fetch(session->control, 0, key, &descriptor);
+    status = peal_control_fetch(session->control, 0, key, &descriptor, NULL);
     return status ? status
                   : peal_segment_import(descriptor, bytes, session->diagnostics, &session->board);
 }

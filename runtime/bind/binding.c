@@ -103,8 +103,9 @@ static peal_status allocate_rank(peal_binding *binding, peal_compilation *compil
     };
     if (!shared)
         return PEAL_STATUS_OK;
-    return peal_control_publish(session->control, binding->key + number,
-                                staged ? rank->mailbox.descriptor : rank->segment.descriptor);
+    const peal_storage *offered = staged ? &rank->mailbox : &rank->segment;
+    return peal_control_publish(session->control, binding->key + number, offered->descriptor,
+                                offered->offered);
 }
 
 peal_status peal_binding_allocate(peal_binding *binding, peal_session *session,
@@ -160,13 +161,16 @@ static peal_status import(void *user, int process, int rank, int64_t bytes, unsi
             return PEAL_STATUS_OK;
         }
     int descriptor;
+    int64_t offered;
     peal_imported *imported = &binding->imported[binding->imported_count];
-    peal_status status =
-        peal_control_fetch(binding->session->control, process, binding->key + rank, &descriptor);
+    peal_status status = peal_control_fetch(binding->session->control, process, binding->key + rank,
+                                            &descriptor, &offered);
     if (status)
         return status;
-    status = peal_storage_import(&binding->space, descriptor, bytes, binding->session->diagnostics,
-                                 &imported->segment);
+    /* Nobody touches what lies behind that. */
+    bool is_part = offered > 0 && offered < bytes;
+    status = peal_storage_import(&binding->space, descriptor, is_part ? offered : bytes,
+                                 binding->session->diagnostics, &imported->segment);
     if (status)
         return status;
     imported->rank = rank;

@@ -72,7 +72,7 @@ static peal_status import_next(peal_session *session, const peal_memory_space *s
                                peal_diagnostics *found, peal_storage *out)
 {
     int descriptor, next = (session->identity.process + 1) % session->identity.processes;
-    peal_status status = peal_control_fetch(session->control, next, key, &descriptor);
+    peal_status status = peal_control_fetch(session->control, next, key, &descriptor, NULL);
     return status ? status : peal_storage_import(space, descriptor, TRIAL_BYTES, found, out);
 }
 
@@ -87,7 +87,7 @@ static peal_status try_out(peal_session *session, const peal_memory_space *space
     if (peal_storage_create_mailbox(space, TRIAL_BYTES, found, &own))
         keep_reason(found, mine);
     else
-        status = peal_control_publish(session->control, key, own.descriptor);
+        status = peal_control_publish(session->control, key, own.descriptor, TRIAL_BYTES);
     if (!status)
         status = collect(session, mine, reason); /* whether all have published */
     if (!status && !*reason) {

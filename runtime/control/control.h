@@ -41,11 +41,12 @@ peal_status peal_control_gather(peal_control *control, const void *mine, size_t 
                                 size_t *size);
 
 /* Makes a file descriptor (a sealed memfd) available to the other processes of this host under
- * `key`, and gets that of another process (a duplicate, close-on-exec, that the caller closes).
- * Only the same user gets it. Not collective: fetch waits until the other process has published, at
- * most the deadline. */
-peal_status peal_control_publish(peal_control *control, int key, int descriptor);
-peal_status peal_control_fetch(peal_control *control, int process, int key, int *descriptor);
+ * `key`, and tells them how many bytes of memory it stands for; gets that of another process (a
+ * duplicate, close-on-exec, that the caller closes; bytes may be NULL). Only the same user gets it.
+ * Not collective: fetch waits until the other process has published, at most the deadline. */
+peal_status peal_control_publish(peal_control *control, int key, int descriptor, int64_t bytes);
+peal_status peal_control_fetch(peal_control *control, int process, int key, int *descriptor,
+                               int64_t *bytes);
 /* What is published keeps its memory alive: nobody will fetch `key` any more. Unknown keys are
  * fine. */
 void peal_control_withdraw(peal_control *control, int key);

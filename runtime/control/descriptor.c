@@ -16,18 +16,18 @@
 #include <time.h>
 #include <unistd.h>
 
-int peal_published_find(const peal_control *control, int key)
+const peal_published *peal_published_find(const peal_control *control, int key)
 {
     for (int i = 0; i < control->published_count; i++)
         if (control->published[i].key == key)
-            return control->published[i].descriptor;
-    return -1;
+            return &control->published[i];
+    return NULL;
 }
 
-bool peal_descriptor_send(int socket, int descriptor)
+bool peal_descriptor_send(int socket, const peal_published *published)
 {
-    char byte = 'd';
-    struct iovec data = {&byte, 1};
+    int64_t bytes = published->bytes;
+    struct iovec data = {&bytes, sizeof(bytes)};
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int))];
@@ -41,19 +41,19 @@ bool peal_descriptor_send(int socket, int descriptor)
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
+    memcpy(CMSG_DATA(header), &published->descriptor, sizeof(int));
     ssize_t sent;
     do
         sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (sent < 0 && errno == EINTR);
-    return sent == 1;
+    return sent == (ssize_t)sizeof(bytes);
 }
 
 /* 1: received, 0: nothing yet, -1: the other side closed. */
-static int receive_descriptor(int socket, int *descriptor)
+static int receive_descriptor(int socket, int *descriptor, int64_t *bytes)
 {
-    char byte;
-    struct iovec data = {&byte, 1};
+    int64_t told;
+    struct iovec data = {&told, sizeof(told)};
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int))];
@@ -65,15 +65,16 @@ static int receive_descriptor(int socket, int *descriptor)
     ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
-    struct cmsghdr *header = got == 1 ? CMSG_FIRSTHDR(&message) : NULL;
+    struct cmsghdr *header = got == (ssize_t)sizeof(told) ? CMSG_FIRSTHDR(&message) : NULL;
     if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
         header->cmsg_len != CMSG_LEN(sizeof(int)))
         return -1;
     memcpy(descriptor, CMSG_DATA(header), sizeof(int));
+    *bytes = told;
     return 1;
 }
 
-peal_status peal_control_publish(peal_control *control, int key, int descriptor)
+peal_status peal_control_publish(peal_control *control, int key, int descriptor, int64_t bytes)
 {
     peal_source nowhere = {0};
     int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
@@ -98,7 +99,7 @@ peal_status peal_control_publish(peal_control *control, int key, int descriptor)
         control->published = grown;
         control->published_count++;
     }
-    control->published[at] = (peal_published){key, copy};
+    control->published[at] = (peal_published){key, copy, bytes};
     pthread_cond_broadcast(&control->changed);
     pthread_mutex_unlock(&control->lock);
     peal_service_wake(control);
@@ -112,21 +113,23 @@ static peal_status late(peal_control *control, int process, int key)
                        key, (double)control->deadline_ns * 1e-9);
 }
 
-static peal_status fetch_own(peal_control *control, int key, int *descriptor)
+static peal_status fetch_own(peal_control *control, int key, int *descriptor, int64_t *bytes)
 {
     peal_patience patience = peal_patience_begin(peal_clock_ns(), control->deadline_ns);
+    const peal_published *own;
     bool is_over = false;
-    int own;
     pthread_mutex_lock(&control->lock);
-    while ((own = peal_published_find(control, key)) < 0 && !control->has_cause && !is_over) {
+    while (!(own = peal_published_find(control, key)) && !control->has_cause && !is_over) {
         int64_t now = peal_clock_ns(), next = now + peal_patience_slice(&patience, now);
         struct timespec until = peal_clock_timespec(next);
         pthread_cond_timedwait(&control->changed, &control->lock, &until);
         is_over = peal_patience_is_over(&patience, peal_clock_ns());
     }
-    int copy = own >= 0 ? fcntl(own, F_DUPFD_CLOEXEC, 0) : -1;
+    bool is_there = own;
+    int copy = own ? fcntl(own->descriptor, F_DUPFD_CLOEXEC, 0) : -1;
+    *bytes = own ? own->bytes : 0;
     pthread_mutex_unlock(&control->lock);
-    if (own < 0) {
+    if (!is_there) {
         peal_status status = peal_control_cause_status(control);
         return status != PEAL_STATUS_OK ? status : late(control, control->identity.process, key);
     }
@@ -165,11 +168,11 @@ static peal_status lost_owner(peal_control *control, int process)
 }
 
 static peal_status await_descriptor(peal_control *control, int socket, int process, int key,
-                                    int *descriptor)
+                                    int *descriptor, int64_t *bytes)
 {
     peal_patience patience = peal_patience_begin(peal_clock_ns(), control->deadline_ns);
     for (;;) {
-        int got = receive_descriptor(socket, descriptor);
+        int got = receive_descriptor(socket, descriptor, bytes);
         if (got > 0)
             return PEAL_STATUS_OK;
         if (got < 0)
@@ -195,8 +198,10 @@ void peal_control_withdraw(peal_control *control, int key)
     pthread_mutex_unlock(&control->lock);
 }
 
-peal_status peal_control_fetch(peal_control *control, int process, int key, int *descriptor)
+peal_status peal_control_fetch(peal_control *control, int process, int key, int *descriptor,
+                               int64_t *bytes)
 {
+    int64_t unasked;
     peal_source nowhere = {0};
     int64_t until = peal_clock_ns() + control->deadline_ns;
     if (process < 0 || process >= control->identity.processes)
@@ -204,7 +209,7 @@ peal_status peal_control_fetch(peal_control *control, int process, int key, int 
                            "memory of process %d asked for: there are %d", process,
                            control->identity.processes);
     if (process == control->identity.process)
-        return fetch_own(control, key, descriptor);
+        return fetch_own(control, key, descriptor, bytes ? bytes : &unasked);
     const peal_endpoint *endpoint = &control->endpoint[process];
     int socket = peal_wire_connect(endpoint->name, until);
     if (socket < 0 && peal_is_lack_of_means(errno))
@@ -218,9 +223,10 @@ peal_status peal_control_fetch(peal_control *control, int process, int key, int 
                         .process = control->identity.process,
                         .key = key};
     memcpy(hello.secret, endpoint->secret, PEAL_SECRET_BYTES);
-    peal_status status = peal_wire_send_small(socket, &hello, sizeof(hello))
-                             ? await_descriptor(control, socket, process, key, descriptor)
-                             : lost_owner(control, process);
+    peal_status status =
+        peal_wire_send_small(socket, &hello, sizeof(hello))
+            ? await_descriptor(control, socket, process, key, descriptor, bytes ? bytes : &unasked)
+            : lost_owner(control, process);
     close(socket);
     return status;
 }

@@ -24,6 +24,7 @@ typedef struct peal_link {
 
 typedef struct peal_published {
     int key, descriptor;
+    int64_t bytes;
 } peal_published;
 
 /* A stream that another process has opened and that nobody here has asked for yet. */
@@ -92,10 +93,10 @@ peal_status peal_service_start(peal_control *control);
 void peal_service_stop(peal_control *control);
 void peal_service_wake(peal_control *control);
 
-/* The published descriptor of `key`, or -1. With the lock held. */
-int peal_published_find(const peal_control *control, int key);
-/* Sends a byte and the descriptor. */
-bool peal_descriptor_send(int socket, int descriptor);
+/* What is published under `key`; NULL: nothing. With the lock held. */
+const peal_published *peal_published_find(const peal_control *control, int key);
+/* Sends the number of bytes, and with it the descriptor. */
+bool peal_descriptor_send(int socket, const peal_published *published);
 /* What is told when a process is gone before what was asked of it: its cause, if that comes within
  * a moment. */
 peal_status peal_control_lost_owner(peal_control *control, int process, const char *before);

@@ -134,12 +134,13 @@ static void serve_fetch(service *self, guest_socket *guest)
     peal_control *control = self->control;
     char byte;
     pthread_mutex_lock(&control->lock);
-    int descriptor = peal_published_find(control, guest->key);
-    if (descriptor >= 0)
-        peal_descriptor_send(guest->socket, descriptor);
+    const peal_published *published = peal_published_find(control, guest->key);
+    bool is_there = published;
+    if (is_there)
+        peal_descriptor_send(guest->socket, published);
     pthread_mutex_unlock(&control->lock);
     /* Nothing more is expected from a guest that waits: what is readable is its end. */
-    if (descriptor >= 0 || recv(guest->socket, &byte, 1, MSG_DONTWAIT | MSG_PEEK) >= 0 ||
+    if (is_there || recv(guest->socket, &byte, 1, MSG_DONTWAIT | MSG_PEEK) >= 0 ||
         (errno != EAGAIN && errno != EINTR))
         drop(self, guest);
 }

@@ -27,16 +27,20 @@ peal_status peal_storage_create_used(const peal_memory_space *space, int64_t byt
     if (!space->memory) {
         peal_status status =
             peal_segment_create_used(bytes, used, shared, diagnostics, &out->segment);
-        if (!status)
-            take_segment(out);
-        return status;
+        if (status)
+            return status;
+        take_segment(out);
+        out->offered = bytes;
+        return PEAL_STATUS_OK;
     }
     peal_status status =
-        space->memory->allocate(space->device, space->mode, shared ? bytes : used,
+        space->memory->allocate(space->device, space->mode, used,
                                 shared ? space->path : PEAL_PATH_NONE, diagnostics, &out->device);
-    if (!status)
-        take_device_memory(out);
-    return status;
+    if (status)
+        return status;
+    take_device_memory(out);
+    out->offered = used;
+    return PEAL_STATUS_OK;
 }
 
 peal_status peal_storage_create(const peal_memory_space *space, int64_t bytes, bool shared,
@@ -73,7 +77,10 @@ peal_status peal_storage_create_mailbox(const peal_memory_space *space, int64_t 
         return peal_storage_create(space, bytes, true, diagnostics, out);
     *out = (peal_storage){.descriptor = -1, .space = *space};
     peal_status status = peal_segment_create(bytes, true, diagnostics, &out->segment);
-    return status ? status : register_segment(space, diagnostics, out);
+    if (!status)
+        status = register_segment(space, diagnostics, out);
+    out->offered = status ? 0 : bytes;
+    return status;
 }
 
 peal_status peal_storage_import(const peal_memory_space *space, int descriptor, int64_t bytes,

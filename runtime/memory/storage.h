@@ -18,7 +18,8 @@ typedef struct peal_memory_space {
 typedef struct peal_storage {
     unsigned char *base; /* NULL: there is none */
     int64_t bytes;
-    int descriptor; /* what other processes import it by; -1 */
+    int descriptor;  /* what other processes import it by; -1 */
+    int64_t offered; /* the bytes that they import */
     bool host_visible;
     peal_memory_space space;
     peal_segment segment;      /* the host's; of a mailbox, too */
@@ -28,8 +29,8 @@ typedef struct peal_storage {
 /* Zeroed memory; shared: for other processes of this host too. */
 peal_status peal_storage_create(const peal_memory_space *space, int64_t bytes, bool shared,
                                 peal_diagnostics *diagnostics, peal_storage *out);
-/* The same; nothing is made for what lies behind the first `used` bytes, but in memory of a device
- * that others map, which know its size. */
+/* The same; nothing is made for what lies behind the first `used` bytes. Others import memory of a
+ * device by what there is of it, out->offered. */
 peal_status peal_storage_create_used(const peal_memory_space *space, int64_t bytes, int64_t used,
                                      bool shared, peal_diagnostics *diagnostics, peal_storage *out);
 /* What other processes of this host put messages into: on PEAL_PATH_STAGED shared memory of the

@@ -166,7 +166,7 @@ peal_status peal_plan_open_saves(peal_plan *plan)
                                  session->diagnostics, &plan->saves_board);
     return status ? status
                   : peal_control_publish(session->control, plan->saves_key,
-                                         plan->saves_board.descriptor);
+                                         plan->saves_board.descriptor, plan->saves_board.bytes);
 }
 
 peal_status peal_plan_attach_saves(peal_plan *plan)
@@ -176,7 +176,7 @@ peal_status peal_plan_attach_saves(peal_plan *plan)
     peal_status status = PEAL_STATUS_OK;
     int descriptor;
     if (is_shared(plan) && session->identity.process != 0) {
-        status = peal_control_fetch(session->control, 0, plan->saves_key, &descriptor);
+        status = peal_control_fetch(session->control, 0, plan->saves_key, &descriptor, NULL);
         if (!status)
             status =
                 peal_segment_import(descriptor, bytes, session->diagnostics, &plan->saves_board);

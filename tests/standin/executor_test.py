@@ -130,6 +130,14 @@ class Executor(unittest.TestCase):
                     self.check_graphs(run)
                     self.assertEqual(run.result["steps"], 200)
 
+    def test_spare_slots_have_no_memory(self):
+        """Rows of 800 KB go in place: with the slots that they could have had 16 MiB would not be enough."""
+        spec = os.path.join(os.environ["PEAL_ROOT"], "samples", "jacobi2d", "jacobi2d.yaml")
+        for transport in ("p2p:vmm", "p2p:ipc"):
+            run = Run(2, env={"STANDIN_BYTES": str(16 << 20)}, spec=spec, lower="signal=memop", transport=transport,
+                      set=["nx=200000", "ny=8", "steps=3"])
+            self.check_clean(run)
+
     def test_processes_wait_for_each_other(self):
         """Memory operations are what the stand-in really waits for: two processes, many ranks in each."""
         for ranks in (2, 6):

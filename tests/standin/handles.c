@@ -110,8 +110,8 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
     struct stat state;
     (void)flags;
     NOTE(cuMemMap);
-    if (fstat(file_of(handle), &state) || (size_t)state.st_size < offset + bytes)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (fstat(file_of(handle), &state) || offset || (size_t)state.st_size != bytes)
+        return CUDA_ERROR_INVALID_VALUE; /* a part of a handle is nothing that peal maps */
     if (mmap(at(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file_of(handle),
              (off_t)offset) == MAP_FAILED)
         return CUDA_ERROR_UNKNOWN;

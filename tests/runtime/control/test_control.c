@@ -157,6 +157,7 @@ static int all_segments(test_team *team, int process)
     _Atomic int abort_word = 0;
     peal_control *control = NULL;
     peal_segment mine, theirs;
+    int64_t told = 0;
     peal_bootstrap *bootstrap = team_bootstrap(team, process);
     TEAM_CHECK(peal_control_open(bootstrap, &abort_word, deadline, NULL, &control) ==
                PEAL_STATUS_OK);
@@ -164,14 +165,17 @@ static int all_segments(test_team *team, int process)
     mine.base[100] = (unsigned char)(process + 1);
     bool late = process % 2 == 0 && team->processes > 1;
     if (!late)
-        TEAM_CHECK(peal_control_publish(control, KEY, mine.descriptor) == PEAL_STATUS_OK);
+        TEAM_CHECK(peal_control_publish(control, KEY, mine.descriptor, process + 1) ==
+                   PEAL_STATUS_OK);
     for (int step = 1; step <= team->processes; step++) {
         int other = (process + step) % team->processes, descriptor = -1;
         if (late && other % 2 == 0) {
             late = false; /* else all even ones would wait for each other */
-            TEAM_CHECK(peal_control_publish(control, KEY, mine.descriptor) == PEAL_STATUS_OK);
+            TEAM_CHECK(peal_control_publish(control, KEY, mine.descriptor, process + 1) ==
+                       PEAL_STATUS_OK);
         }
-        TEAM_CHECK(peal_control_fetch(control, other, KEY, &descriptor) == PEAL_STATUS_OK);
+        TEAM_CHECK(peal_control_fetch(control, other, KEY, &descriptor, &told) == PEAL_STATUS_OK);
+        TEAM_CHECK(told == other + 1);
         TEAM_CHECK(fcntl(descriptor, F_GETFD) & FD_CLOEXEC);
         TEAM_CHECK(peal_segment_import(descriptor, BYTES, NULL, &theirs) == PEAL_STATUS_OK);
         TEAM_CHECK(theirs.base[100] == other + 1);
@@ -196,23 +200,25 @@ static int publish_twice(test_team *team, int process)
     peal_control *control = NULL;
     peal_bootstrap *bootstrap = team_bootstrap(team, process);
     int ends[2], descriptor = -1;
+    int64_t told = 0;
     char byte = 0;
     TEAM_CHECK(peal_control_open(bootstrap, &abort_word, deadline, NULL, &control) ==
                PEAL_STATUS_OK);
     TEAM_CHECK(pipe2(ends, O_CLOEXEC) == 0);
     if (process == 0) {
-        TEAM_CHECK(peal_control_publish(control, 1, STDERR_FILENO) == PEAL_STATUS_OK);
-        TEAM_CHECK(peal_control_publish(control, 1, ends[1]) == PEAL_STATUS_OK);
+        TEAM_CHECK(peal_control_publish(control, 1, STDERR_FILENO, 1) == PEAL_STATUS_OK);
+        TEAM_CHECK(peal_control_publish(control, 1, ends[1], 2) == PEAL_STATUS_OK);
     }
     TEAM_CHECK(peal_control_barrier(control) == PEAL_STATUS_OK);
     if (process == 1) {
-        TEAM_CHECK(peal_control_fetch(control, 0, 1, &descriptor) == PEAL_STATUS_OK);
+        TEAM_CHECK(peal_control_fetch(control, 0, 1, &descriptor, &told) == PEAL_STATUS_OK);
+        TEAM_CHECK(told == 2);
         TEAM_CHECK(write(descriptor, "x", 1) == 1);
         close(descriptor);
     }
     if (process == 0)
         TEAM_CHECK(read(ends[0], &byte, 1) == 1 && byte == 'x');
-    TEAM_CHECK(peal_control_fetch(control, 99, 1, &descriptor) == PEAL_STATUS_INTERNAL);
+    TEAM_CHECK(peal_control_fetch(control, 99, 1, &descriptor, NULL) == PEAL_STATUS_INTERNAL);
     TEAM_CHECK(peal_control_barrier(control) == PEAL_STATUS_OK);
     close(ends[1]);
     TEAM_CHECK(fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0);

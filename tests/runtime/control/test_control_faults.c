@@ -412,7 +412,7 @@ static int fetch_never_published(test_team *team, int process)
     team_seat self;
     int descriptor = -1;
     TEAM_CHECK(team_join(&self, team, process, short_deadline / 4) == PEAL_STATUS_OK);
-    TEAM_CHECK(peal_control_fetch(self.control, 0, 5, &descriptor) == PEAL_STATUS_DEADLINE);
+    TEAM_CHECK(peal_control_fetch(self.control, 0, 5, &descriptor, NULL) == PEAL_STATUS_DEADLINE);
     TEAM_CHECK(descriptor == -1);
     tell_diagnostics(&self, team, process);
     TEAM_CHECK(self.abort_word == 0);
@@ -445,7 +445,8 @@ static int fetch_from_who_dies(test_team *team, int process)
         poll(NULL, 0, 50); /* most of them have asked */
         raise(SIGKILL);
     }
-    TEAM_CHECK(peal_control_fetch(self.control, victim, 5, &descriptor) == PEAL_STATUS_PEER_LOST);
+    TEAM_CHECK(peal_control_fetch(self.control, victim, 5, &descriptor, NULL) ==
+               PEAL_STATUS_PEER_LOST);
     TEAM_CHECK(descriptor == -1 && self.abort_word == PEAL_STATUS_PEER_LOST);
     tell_cause(&self, team, process);
     team_leave(&self);

@@ -131,7 +131,7 @@ static int attacked(test_team *team, int process)
     TEAM_CHECK(team_join(&self, team, process, long_deadline) == PEAL_STATUS_OK);
     memcpy(&blob, team->board->blob[0], sizeof(blob));
     if (process == 0)
-        TEAM_CHECK(peal_control_publish(self.control, 3, STDERR_FILENO) == PEAL_STATUS_OK);
+        TEAM_CHECK(peal_control_publish(self.control, 3, STDERR_FILENO, 4096) == PEAL_STATUS_OK);
     TEAM_CHECK(peal_control_barrier(self.control) == PEAL_STATUS_OK);
     if (process == 1) {
         int silent[40];
@@ -140,7 +140,7 @@ static int attacked(test_team *team, int process)
         attack(&blob);
         attack_at_random(&blob);
         attack_as_another_user(&blob);
-        TEAM_CHECK(peal_control_fetch(self.control, 0, 3, &descriptor) == PEAL_STATUS_OK);
+        TEAM_CHECK(peal_control_fetch(self.control, 0, 3, &descriptor, NULL) == PEAL_STATUS_OK);
         close(descriptor);
         for (int i = 0; i < 40; i++)
             close(silent[i]);
