@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4): names and checks the entries of the kernel cache. */
+/* SHA-256 (FIPS 180-4): names and checks the entries of the kernel cache; under base/hmac.h. */
 #ifndef PEAL_BASE_SHA256_H
 #define PEAL_BASE_SHA256_H
 
