@@ -79,13 +79,15 @@ static void await(peal_handshake *h, peal_handshake_message message)
 static void settle(peal_handshake *h, peal_handshake_state state)
 {
     h->state = state;
+    if (state != PEAL_HANDSHAKE_DONE)
+        h->said = PEAL_NO_MESSAGE;
     await(h, PEAL_NO_MESSAGE);
 }
 
 void peal_handshake_called(peal_handshake *h, const unsigned char secret[PEAL_SECRET_BYTES],
                            const unsigned char nonce[PEAL_NONCE_BYTES])
 {
-    *h = (peal_handshake){.is_called = true};
+    *h = (peal_handshake){.state = PEAL_HANDSHAKE_GOES_ON};
     memcpy(h->secret, secret, PEAL_SECRET_BYTES);
     memcpy(h->challenge + MAGIC, challenge_magic, sizeof(challenge_magic));
     put_u32(h->challenge + VERSION, PEAL_WIRE_VERSION);

@@ -46,7 +46,6 @@ typedef enum peal_handshake_message {
 
 typedef struct peal_handshake {
     peal_handshake_state state;
-    bool is_called;
     peal_caller caller; /* of a side that is called: once it is done */
     uint32_t version;   /* the other side's, where it is another one */
     unsigned char secret[PEAL_SECRET_BYTES], nonce[PEAL_NONCE_BYTES];

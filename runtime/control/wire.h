@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum {
-    PEAL_WIRE_VERSION = 1,
+    PEAL_WIRE_VERSION = 2,
     PEAL_NAME_BYTES = 24, /* of an abstract socket's name, without the leading NUL */
     PEAL_SECRET_BYTES = 16,
     PEAL_HOST_BYTES = 80,

@@ -201,6 +201,18 @@ static void test_strangers(void **state)
     expect_called(t.call, SECRET, 5, PEAL_HANDSHAKE_NOT_PROVED);
 }
 
+/* Who is refused hears nothing more, also if it had not listened yet. */
+static void test_refused_in_silence(void **state)
+{
+    unsigned char garbage[PEAL_CALL_BYTES] = "pealcall\2";
+    peal_handshake called;
+    (void)state;
+    begin(&called, SECRET, 5);
+    take(&called, garbage, sizeof(garbage), 64);
+    assert_int_equal(called.state, PEAL_HANDSHAKE_NOT_PROVED);
+    expect_silent(&called);
+}
+
 /* Somebody else's protocol, or another version of peal. */
 static void test_others(void **state)
 {
@@ -225,9 +237,8 @@ static void test_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_job),
-        cmocka_unit_test(test_changed_bits),
-        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_one_job),   cmocka_unit_test(test_changed_bits),
+        cmocka_unit_test(test_strangers), cmocka_unit_test(test_refused_in_silence),
         cmocka_unit_test(test_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
