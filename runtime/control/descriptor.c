@@ -65,11 +65,15 @@ static int receive_descriptor(int socket, int *descriptor, int64_t *bytes)
     ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
-    struct cmsghdr *header = got == (ssize_t)sizeof(told) ? CMSG_FIRSTHDR(&message) : NULL;
+    struct cmsghdr *header = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
     if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
         header->cmsg_len != CMSG_LEN(sizeof(int)))
         return -1;
     memcpy(descriptor, CMSG_DATA(header), sizeof(int));
+    if (got < (ssize_t)sizeof(told)) {
+        close(*descriptor);
+        return -1;
+    }
     *bytes = told;
     return 1;
 }
