@@ -279,15 +279,17 @@ static bool add_candidates(candidates *p, int b, const touch *t)
     int array = array_or_group(p->of.c, t->array);
     int first = find_op_touch(p->touched, p->touched_count, array, 0);
     int end = find_op_touch(p->touched, p->touched_count, array, p->of.count);
-    bool pruned = end - first > many_touches && array >= 0;
-    if (pruned) {
+    bool is_complete = end - first <= many_touches || array < 0;
+    if (!is_complete) {
         open_part open;
         open_touch(p, t, first, end, &open);
-        end = find_op_touch(p->touched, p->touched_count, array, follow(p, b, t, &open));
+        int up_to = follow(p, b, t, &open);
+        is_complete = up_to == p->of.count;
+        end = find_op_touch(p->touched, p->touched_count, array, up_to);
     }
     for (int i = first; i < end; i++)
         add_candidate(p, b, p->touched[i].op);
-    return !pruned;
+    return is_complete;
 }
 
 /* Of an array of which all ops have been added, no more can be. */
