@@ -174,13 +174,13 @@ class Turns:
         others = [subprocess.Popen(spin) for _ in os.sched_getaffinity(0)]
         idle, self.parts = self.parts, {}
         kept = {key: list(series) for key, series in self.times.items()}
+        typed = [(number, key) for number in range(self.options.busy) for key in self.runs if key[1] == "typed"]
         try:
-            for number in range(self.options.busy):
-                for key in [key for key in self.runs if key[1] == "typed"]:
-                    if self.late(number):
-                        break
-                    if key in self.notes:
-                        self.once(key)
+            for number, key in typed:
+                if self.late(number):
+                    break
+                if key in self.notes:
+                    self.once(key)
         finally:
             for process in others:
                 process.kill()

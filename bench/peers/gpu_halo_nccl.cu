@@ -104,6 +104,7 @@ static void work(team *t, void *argument)
 {
     const arguments *a = (const arguments *)argument;
     member m;
+    nccl_say_version(t);
     NCCL(ncclCommInitRank(&m.comm, t->size, a->id, t->rank));
     m.on = halo_open_streams();
     const halo_peer peer = {"nccl",

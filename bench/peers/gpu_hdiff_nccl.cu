@@ -356,6 +356,7 @@ static void work(team *t, void *argument)
     member *m = &all->m;
     m->rank = t->rank;
     m->size = t->size;
+    nccl_say_version(t);
     if (t->size > 1) {
         NCCL(ncclCommInitRank(&m->comm, t->size, a->id, t->rank));
     }

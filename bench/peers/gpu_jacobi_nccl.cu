@@ -144,6 +144,7 @@ static void work(team *t, void *argument)
     member m = {};
     m.rank = t->rank;
     m.size = t->size;
+    nccl_say_version(t);
     if (t->size > 1) {
         NCCL(ncclCommInitRank(&m.comm, t->size, a->id[0], t->rank));
         NCCL(ncclCommInitRank(&m.norms, t->size, a->id[1], t->rank));

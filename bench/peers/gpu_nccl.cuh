@@ -6,6 +6,8 @@
 
 #include <nccl.h>
 
+#include <stdio.h>
+
 #define NCCL(call)                                                                                 \
     do {                                                                                           \
         ncclResult_t nccl_result = (call);                                                         \
@@ -15,5 +17,14 @@
             _Exit(GPU_EXIT);                                                                       \
         }                                                                                          \
     } while (0)
+
+/* Which library was loaded. */
+static inline void nccl_say_version(const team *t)
+{
+    int version;
+    NCCL(ncclGetVersion(&version));
+    if (t->rank == 0)
+        fprintf(stderr, "NCCL %d.%d.%d\n", version / 10000, version / 100 % 100, version % 100);
+}
 
 #endif

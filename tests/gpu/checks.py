@@ -205,7 +205,7 @@ def graphs(machine, report, options):
     """--graphs N: so many random graphs in one lowering a mode, as many side by side as there are cores; where
     there are GPUs in pairs, every second one in two processes."""
     for processes in (1, 2):
-        count = options.graphs if machine.gpus < 2 else options.graphs // 2
+        count = options.graphs if machine.gpus < 2 else (options.graphs + 2 - processes) // 2
         if not count or machine.gpus < processes:
             continue
         workers = max(2, min(len(os.sched_getaffinity(0)) // (2 * processes), 8 * machine.gpus))
@@ -215,10 +215,12 @@ def graphs(machine, report, options):
             for mode, lower in (("serial", ""), ("stream", lowerings[i % len(lowerings)]),
                                 ("graph", lowerings[i % len(lowerings)]), ("fused", FUSED[i % len(FUSED)])):
                 lists[i % len(lists)].append(random_trial(machine, seed, mode, lower))
-        results = spread(machine, lists, machine.clock.left() * (0.45 if processes < 2 else 0.95), processes, len(lists))
-        whole = sum(all(t["name"] in results for t in sum(lists, []) if t["_key"] == key)
-                    for key in {t["_key"] for t in sum(lists, [])})
-        compare(report, sum(lists, []), results, f"{whole} of {count} random graphs, {processes} process{'es' * (processes > 1)}", {})
+        is_last = processes == 2 or machine.gpus < 2
+        results = spread(machine, lists, machine.clock.left() * (0.95 if is_last else 0.45), processes, len(lists))
+        trials = sum(lists, [])
+        begun = {t["_key"] for t in trials if t["name"] not in results}
+        whole = len({t["_key"] for t in trials} - begun)
+        compare(report, trials, results, f"{whole} of {count} random graphs, {processes} process{'es' * (processes > 1)}", {})
 
 
 def process_counts(machine):
