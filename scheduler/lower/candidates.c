@@ -9,8 +9,8 @@
 int many_touches = 256;
 
 /* Pieces in which it is followed for whom nobody stands; different boxes of an array that are
- * written, which are looked at; iterations after which swaps must have given memory its name back.
- */
+ * written, which are looked at; iterations in which swaps give memory its name back, else all ops
+ * are taken. */
 enum { OPEN_BOXES = 64, WRITTEN_BOXES = 64, ITERATIONS = 8 };
 
 /* The different boxes of an array that ops write. */
@@ -265,9 +265,8 @@ static int follow(candidates *p, int b, const touch *t, open_part *open)
             return p->of.count;
         if (loop < 0)
             return body[0];
-        if (swaps_in(p, t->array, body))
-            return p->of
-                .count; /* by the number of the iteration the memory has one name or another */
+        if (swaps_in(p, t->array, body)) /* each iteration begins with another name */
+            return p->of.count;
         at = loop;
     }
 }

@@ -30,8 +30,7 @@ static inline int array_or_group(const common_input *c, int array)
 enum { IN_SECTION = -1, IN_STEP = -2 };
 
 typedef struct op_region {
-    int loop; /* index of the innermost LOOP op around it; IN_STEP: the outermost loop; IN_SECTION
-               */
+    int loop; /* the innermost LOOP op around it; IN_STEP: the outermost loop; IN_SECTION */
     int when; /* 0: in no IF inside that loop; else those in IFs of one condition, which has one
                  value in an iteration, have one number; < 0: in another one */
 } op_region;
