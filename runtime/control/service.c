@@ -5,6 +5,7 @@
  * file here within the time that the kernel needs to close its sockets. */
 #define _GNU_SOURCE
 #include "base/clock.h"
+#include "base/hmac.h"
 #include "runtime/control/internal.h"
 
 #include <errno.h>
@@ -93,20 +94,11 @@ static void accept_guests(service *self)
     }
 }
 
-/* In constant time: how many bytes were right is nobody's business. */
-static bool same_secret(const unsigned char *a, const unsigned char *b)
-{
-    unsigned difference = 0;
-    for (int i = 0; i < PEAL_SECRET_BYTES; i++)
-        difference |= (unsigned)(a[i] ^ b[i]);
-    return difference == 0;
-}
-
 static bool is_ours(const peal_control *control, const peal_hello *hello)
 {
     return hello->magic == PEAL_HELLO_MAGIC && hello->wire_version == PEAL_WIRE_VERSION &&
            hello->process >= 0 && hello->process < control->identity.processes &&
-           same_secret(hello->secret, control->mine.endpoint.secret);
+           peal_hmac_equal(hello->secret, control->mine.endpoint.secret, PEAL_SECRET_BYTES);
 }
 
 /* The connection becomes an edge of the tree. */
