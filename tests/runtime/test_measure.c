@@ -1,8 +1,10 @@
 /* The fit of a machine's times: cases that take what known times say give these times back. And
  * which steps are measured where a backend repeats several as one, and what auto makes of
  * predictions. */
+#define _POSIX_C_SOURCE 200809L
 #include "runtime/measure/measure.h"
 #include "runtime/plan/plan.h"
+#include "runtime/select/known_times.h"
 #include "runtime/select/predict.h"
 #include "runtime/session/session.h"
 
@@ -12,6 +14,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const double kernel_s = 2e-6, copy_s = 3e-6, flag_s = 0.5e-6, way_s = 1e-6;
@@ -226,12 +229,33 @@ static void test_about_as_fast(void **state)
     expect_taken(true, 1, (double[]){0, 0, 0, 0}, PEAL_MODE_COUNT);
 }
 
+/* Which file the times of a GPU come from. */
+static void expect_from(const char *device, const char *from)
+{
+    peal_known_times known;
+    unsetenv("PEAL_MACHINE");
+    assert_int_equal(peal_times_known(NULL, device, 3, NULL, &known), PEAL_STATUS_OK);
+    if (!*known.from) /* a build that reads no YAML */
+        skip();
+    assert_string_equal(known.from, from);
+    assert_int_equal(known.times.devices, 3);
+}
+
+static void test_files_of_devices(void **state)
+{
+    (void)state;
+    expect_from("NVIDIA H100 80GB HBM3", "machines/h100x4.yaml");
+    expect_from("NVIDIA H200", "machines/h200x4.yaml");
+    expect_from("NVIDIA A100-SXM4-40GB", "machines/h200x4.yaml, another GPU's");
+    expect_from(NULL, "machines/host2.yaml");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cores),           cmocka_unit_test(test_devices),
         cmocka_unit_test(test_what_is_no_time), cmocka_unit_test(test_whole_steps),
-        cmocka_unit_test(test_about_as_fast),
+        cmocka_unit_test(test_about_as_fast),   cmocka_unit_test(test_files_of_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,11 +132,9 @@ class Executor(unittest.TestCase):
 
     def test_spare_slots_have_no_memory(self):
         """Rows of 800 KB go in place: with the slots that they could have had 16 MiB would not be enough."""
-        spec = os.path.join(os.environ["PEAL_ROOT"], "samples", "jacobi2d", "jacobi2d.yaml")
+        trial = {"spec": f"{os.environ['PEAL_ROOT']}/samples/jacobi2d/jacobi2d.yaml", "lower": "signal=memop", "set": ["nx=200000", "ny=8", "steps=3"]}
         for transport in ("p2p:vmm", "p2p:ipc"):
-            run = Run(2, env={"STANDIN_BYTES": str(16 << 20)}, spec=spec, lower="signal=memop", transport=transport,
-                      set=["nx=200000", "ny=8", "steps=3"])
-            self.check_clean(run)
+            self.check_clean(Run(2, env={"STANDIN_BYTES": str(16 << 20)}, transport=transport, **trial))
 
     def test_processes_wait_for_each_other(self):
         """Memory operations are what the stand-in really waits for: two processes, many ranks in each."""
