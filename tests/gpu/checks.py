@@ -118,7 +118,7 @@ def compare(report, trials, results, title, expected=None):
     return not wrong and done == len(trials)
 
 
-def spread(machine, lists, limit, processes=1, workers=0):
+def spread(machine, lists, limit, processes=1, workers=0, **more):
     """Lists of trials side by side, of one process or of some on neighbouring GPUs, over all GPUs."""
     workers = workers or (min(len(lists), max(4, 2 * machine.gpus)) if machine.backend == "cuda" else 1)
     with ThreadPoolExecutor(workers) as pool:
@@ -126,7 +126,7 @@ def spread(machine, lists, limit, processes=1, workers=0):
         for i, trials in enumerate(lists):
             names = ",".join(visible(machine, i * processes + k) for k in range(processes))
             runs.append(pool.submit(machine.trials.run, trials, processes, machine.clock, limit,
-                                    {"CUDA_VISIBLE_DEVICES": names}))
+                                    {"CUDA_VISIBLE_DEVICES": names}, **more))
         found = {}
         for job in runs:
             found.update(job.result())
@@ -139,6 +139,7 @@ def visible(machine, index):
     return names[index % min(len(names), max(machine.gpus, 1))]
 
 
+COMPILING_S = 300  # the kernels of a random graph take up to 90 s of a quiet core in one mode
 SERIAL = {}  # digests of serial on this backend, by key
 
 
@@ -208,7 +209,7 @@ def graphs(machine, report, options):
         count = options.graphs if machine.gpus < 2 else (options.graphs + 2 - processes) // 2
         if not count or machine.gpus < processes:
             continue
-        workers = max(2, min(len(os.sched_getaffinity(0)) // (2 * processes), 8 * machine.gpus))
+        workers = max(2, min(len(os.sched_getaffinity(0)) // processes, 16 * machine.gpus))
         lists = [[] for _ in range(min(workers, count))]
         for i, (seed, _) in enumerate(seeds(machine, options.seed + 5000 * processes, count, processes)):
             lowerings = ALONE if processes == 1 else TOGETHER
@@ -216,7 +217,7 @@ def graphs(machine, report, options):
                                 ("graph", lowerings[i % len(lowerings)]), ("fused", FUSED[i % len(FUSED)])):
                 lists[i % len(lists)].append(random_trial(machine, seed, mode, lower))
         is_last = processes == 2 or machine.gpus < 2
-        results = spread(machine, lists, machine.clock.left() * (0.95 if is_last else 0.45), processes, len(lists))
+        results = spread(machine, lists, machine.clock.left() * (0.95 if is_last else 0.45), processes, len(lists), silence=COMPILING_S)
         trials = sum(lists, [])
         begun = {t["_key"] for t in trials if t["name"] not in results}
         whole = len({t["_key"] for t in trials} - begun)

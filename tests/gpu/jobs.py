@@ -153,9 +153,9 @@ class Trials:
     def command(self, trials, processes, before=(), env=None):
         return Command([*before, self.program, processes, self.scratch, self.write(trials)], {**self.env, **(env or {})})
 
-    def run(self, trials, processes, clock, limit, env=None):
-        """Results by name. A trial that ended its job gets the reason, and the rest is started anew, a few
-        times. What there was no time for is missing, and so is what was under way then."""
+    def run(self, trials, processes, clock, limit, env=None, silence=TRIAL_S):
+        """Results by name. A trial that ended its job or takes longer than `silence` gets the reason, and the rest
+        is started anew, a few times. What there was no time for is missing, and so is what was under way then."""
         results, rest = {}, list(trials)
         end = time.monotonic() + limit
         for _ in range(4):
@@ -163,13 +163,13 @@ class Trials:
             if not rest or left < 1:
                 break
             job = self.command(rest, processes, env=env)
-            silent = job.await_end(left, TRIAL_S)
+            silent = job.await_end(left, silence)
             outcome = job.finish(0.1)
             done = 0
             for line in lines_of(outcome.out):
                 results[line["name"]] = line
                 done += 1
-            if 0 < silent < TRIAL_S and done < len(rest):
+            if 0 < silent < silence and done < len(rest):
                 print(f"        no time left for `{rest[done]['name']}`, {silent:.0f} s under way")
                 break
             if done < len(rest) and (outcome.code != 0 or outcome.timed_out):
