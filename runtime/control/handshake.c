@@ -52,22 +52,17 @@ static void make_answer(const peal_handshake *h, unsigned char code[PEAL_SHA256_
     make_code(h, "called ", PEAL_CALL_BYTES, code);
 }
 
-static unsigned char *bytes_of(peal_handshake *h, peal_handshake_message message, size_t *bytes)
+static const size_t bytes_in[] = {[PEAL_NO_MESSAGE] = 0,
+                                  [PEAL_CHALLENGE] = PEAL_CHALLENGE_BYTES,
+                                  [PEAL_CALL] = PEAL_CALL_BYTES,
+                                  [PEAL_ANSWER] = PEAL_ANSWER_BYTES};
+
+static unsigned char *bytes_of(peal_handshake *h, peal_handshake_message message)
 {
-    switch (message) {
-    case PEAL_CHALLENGE:
-        *bytes = PEAL_CHALLENGE_BYTES;
-        return h->challenge;
-    case PEAL_CALL:
-        *bytes = PEAL_CALL_BYTES;
-        return h->call;
-    case PEAL_ANSWER:
-        *bytes = PEAL_ANSWER_BYTES;
-        return h->answer;
-    default:
-        *bytes = 0;
-        return NULL;
-    }
+    return message == PEAL_CHALLENGE ? h->challenge
+           : message == PEAL_CALL    ? h->call
+           : message == PEAL_ANSWER  ? h->answer
+                                     : NULL;
 }
 
 static void await(peal_handshake *h, peal_handshake_message message)
@@ -162,18 +157,22 @@ static void take_answer(peal_handshake *h)
                                                                   : PEAL_HANDSHAKE_NOT_PROVED);
 }
 
+size_t peal_handshake_needs(const peal_handshake *h)
+{
+    return bytes_in[h->awaited] - h->have;
+}
+
 size_t peal_handshake_take(peal_handshake *h, const void *data, size_t bytes)
 {
     size_t taken = 0;
     while (taken < bytes && h->awaited != PEAL_NO_MESSAGE) {
-        size_t all, part = bytes - taken;
-        unsigned char *in = bytes_of(h, h->awaited, &all);
-        if (part > all - h->have)
-            part = all - h->have;
-        memcpy(in + h->have, (const unsigned char *)data + taken, part);
+        size_t part = bytes - taken, missing = peal_handshake_needs(h);
+        if (part > missing)
+            part = missing;
+        memcpy(bytes_of(h, h->awaited) + h->have, (const unsigned char *)data + taken, part);
         h->have += part;
         taken += part;
-        if (h->have < all)
+        if (part < missing)
             break;
         if (h->awaited == PEAL_CHALLENGE)
             take_challenge(h);
@@ -187,7 +186,8 @@ size_t peal_handshake_take(peal_handshake *h, const void *data, size_t bytes)
 
 const void *peal_handshake_say(peal_handshake *h, size_t *bytes)
 {
-    const void *out = bytes_of(h, h->said, bytes);
+    const void *out = bytes_of(h, h->said);
+    *bytes = bytes_in[h->said];
     h->said = PEAL_NO_MESSAGE;
     return out;
 }

@@ -61,6 +61,8 @@ void peal_handshake_called(peal_handshake *h, const unsigned char secret[PEAL_SE
 void peal_handshake_calls(peal_handshake *h, const unsigned char secret[PEAL_SECRET_BYTES],
                           const unsigned char nonce[PEAL_NONCE_BYTES], peal_caller caller);
 
+/* How many bytes of what comes next are missing; 0: nothing is awaited. */
+size_t peal_handshake_needs(const peal_handshake *h);
 /* Takes bytes that came; returns how many: what comes behind a handshake is not of it. */
 size_t peal_handshake_take(peal_handshake *h, const void *data, size_t bytes);
 /* What is to be sent, which is then taken to be; NULL: nothing. Ask after each take, and before the

@@ -1,0 +1,233 @@
+/* Connections between hosts: see the header. */
+#define _GNU_SOURCE
+#include "runtime/control/wire_tcp.h"
+#include "base/clock.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- addresses ---- */
+
+static int listen_on(const struct sockaddr *address, socklen_t length, unsigned char port[2])
+{
+    struct sockaddr_storage bound;
+    socklen_t bytes = sizeof(bound);
+    int off = 0,
+        listener = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listener < 0)
+        return -1;
+    if (address->sa_family == AF_INET6)
+        setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    if (bind(listener, address, length) || listen(listener, SOMAXCONN) ||
+        getsockname(listener, (struct sockaddr *)&bound, &bytes)) {
+        int error = errno;
+        close(listener);
+        errno = error;
+        return -1;
+    }
+    in_port_t bound_port = address->sa_family == AF_INET6
+                               ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                               : ((struct sockaddr_in *)&bound)->sin_port;
+    memcpy(port, &bound_port, 2);
+    return listener;
+}
+
+int peal_wire_listen_tcp(unsigned char port[2])
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = in6addr_any};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_ANY)}};
+    int listener = listen_on((struct sockaddr *)&six, sizeof(six), port);
+    if (listener >= 0 || (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL))
+        return listener;
+    return listen_on((struct sockaddr *)&four, sizeof(four), port);
+}
+
+/* Whether others may reach it, and then what it is. */
+static bool address_of(const struct ifaddrs *entry, peal_address *out)
+{
+    *out = (peal_address){0};
+    if (!entry->ifa_addr || !(entry->ifa_flags & IFF_UP) || entry->ifa_flags & IFF_LOOPBACK)
+        return false;
+    if (entry->ifa_addr->sa_family == AF_INET) {
+        const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)entry->ifa_addr;
+        out->version = 4;
+        memcpy(out->bytes, &four->sin_addr, 4);
+    } else if (entry->ifa_addr->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)entry->ifa_addr;
+        if (IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr))
+            return false;
+        out->version = 6;
+        memcpy(out->bytes, &six->sin6_addr, 16);
+    }
+    return out->version != 0;
+}
+
+int peal_wire_addresses(const unsigned char port[2], peal_address address[PEAL_ADDRESSES])
+{
+    struct ifaddrs *all;
+    peal_address found;
+    int fours = 0, sixes = 0, count = 0;
+    memset(address, 0, PEAL_ADDRESSES * sizeof(*address));
+    if (getifaddrs(&all))
+        return 0;
+    for (const struct ifaddrs *at = all; at; at = at->ifa_next)
+        if (address_of(at, &found)) {
+            fours += found.version == 4;
+            sixes += found.version == 6;
+        }
+    fours = fours < PEAL_ADDRESSES - (sixes > 0) ? fours : PEAL_ADDRESSES - (sixes > 0);
+    for (int version = 4; version <= 6; version += 2) {
+        int end = version == 4 ? fours : PEAL_ADDRESSES;
+        for (const struct ifaddrs *at = all; at && count < end; at = at->ifa_next)
+            if (address_of(at, &found) && found.version == version) {
+                memcpy(found.port, port, 2);
+                address[count++] = found;
+            }
+    }
+    freeifaddrs(all);
+    return count;
+}
+
+const char *peal_wire_print_address(const peal_address *address, char text[PEAL_ADDRESS_TEXT_BYTES])
+{
+    char host[INET6_ADDRSTRLEN] = "?";
+    bool six = address->version == 6;
+    inet_ntop(six ? AF_INET6 : AF_INET, address->bytes, host, sizeof(host));
+    snprintf(text, PEAL_ADDRESS_TEXT_BYTES, six ? "[%s]:%d" : "%s:%d", host,
+             address->port[0] << 8 | address->port[1]);
+    return text;
+}
+
+/* ---- calling ---- */
+
+/* 0: the socket has what is awaited; else errno. */
+static int await(int socket, short events, int stop, int64_t until_ns)
+{
+    struct pollfd poll_of[2] = {{socket, events, 0}, {stop, POLLIN, 0}};
+    for (;;) {
+        int ready = poll(poll_of, 2, peal_poll_milliseconds(until_ns));
+        if (ready < 0 && errno != EINTR && errno != EAGAIN)
+            return errno;
+        if (ready > 0 && poll_of[1].revents)
+            return ECANCELED;
+        if (ready > 0 && poll_of[0].revents)
+            return 0;
+        if (peal_clock_ns() >= until_ns)
+            return ETIMEDOUT;
+    }
+}
+
+static int connect_tcp(const peal_address *address, int stop, int64_t until_ns, int *socket_out)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6};
+    struct sockaddr_in four = {.sin_family = AF_INET};
+    bool is_six = address->version == 6;
+    memcpy(is_six ? &six.sin6_port : &four.sin_port, address->port, 2);
+    memcpy(&six.sin6_addr, address->bytes, 16);
+    memcpy(&four.sin_addr, address->bytes, 4);
+    int fd = socket(is_six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return errno;
+    int error = connect(fd, is_six ? (struct sockaddr *)&six : (struct sockaddr *)&four,
+                        is_six ? sizeof(six) : sizeof(four))
+                    ? errno
+                    : 0;
+    if (error == EINPROGRESS || error == EINTR) { /* either way it goes on by itself */
+        socklen_t bytes = sizeof(error);
+        int late = await(fd, POLLOUT, stop, until_ns);
+        if (late)
+            error = late;
+        else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes))
+            error = errno;
+    }
+    if (error)
+        close(fd);
+    else
+        *socket_out = fd;
+    return error;
+}
+
+/* Until it is over; reads nothing that is not of the handshake. */
+static int shake(int socket, peal_handshake *h, int stop, int64_t until_ns)
+{
+    unsigned char in[PEAL_CALL_BYTES];
+    while (h->state == PEAL_HANDSHAKE_GOES_ON) {
+        int error = await(socket, POLLIN, stop, until_ns);
+        if (error)
+            return error;
+        ssize_t got = recv(socket, in, peal_handshake_needs(h), MSG_DONTWAIT);
+        if (got < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK))
+            continue;
+        if (got < 0)
+            return errno;
+        if (!got)
+            return ECONNRESET;
+        peal_handshake_take(h, in, (size_t)got);
+        size_t bytes;
+        const void *said = peal_handshake_say(h, &bytes);
+        if (said && !peal_wire_send_small(socket, said, bytes))
+            return errno;
+    }
+    return h->state == PEAL_HANDSHAKE_DONE ? 0 : EPROTO;
+}
+
+int peal_wire_call_tcp(const peal_address *address, const unsigned char secret[PEAL_SECRET_BYTES],
+                       peal_caller caller, int stop, int64_t until_ns, peal_handshake *state)
+{
+    int count = 0, error = EADDRNOTAVAIL;
+    bool was_refused = false;
+    unsigned char nonce[PEAL_NONCE_BYTES];
+    *state = (peal_handshake){0};
+    while (count < PEAL_ADDRESSES && address[count].version)
+        count++;
+    for (int i = 0; i < count && error != ECANCELED; i++) {
+        int64_t now = peal_clock_ns(), share = now + (until_ns - now) / (count - i);
+        peal_handshake h;
+        int fd = -1;
+        if (!peal_random_bytes(nonce, sizeof(nonce)))
+            return -1;
+        peal_handshake_calls(&h, secret, nonce, caller);
+        error = connect_tcp(&address[i], stop, share, &fd);
+        if (error)
+            continue;
+        peal_wire_be_prompt(fd);
+        error = shake(fd, &h, stop, share);
+        if (!error || error == EPROTO) {
+            was_refused = true;
+            *state = h;
+        }
+        if (!error)
+            return fd;
+        close(fd);
+    }
+    errno = was_refused && error != ECANCELED ? EPROTO : error;
+    return -1;
+}
+
+/* ---- options ---- */
+
+void peal_wire_be_prompt(int socket)
+{
+    int on = 1;
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+void peal_wire_be_watched(int socket)
+{
+    int on = 1, idle_s = 1, between_s = 1, probes = 2;
+    unsigned silent_ms = 3000;
+    setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof(between_s));
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+    setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &silent_ms, sizeof(silent_ms));
+}

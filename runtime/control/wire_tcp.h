@@ -1,0 +1,45 @@
+/* Connections to processes on other hosts: TCP, on any port, proved by a handshake before they
+ * carry anything. */
+#ifndef PEAL_RUNTIME_CONTROL_WIRE_TCP_H
+#define PEAL_RUNTIME_CONTROL_WIRE_TCP_H
+
+#include "runtime/control/handshake.h"
+
+enum { PEAL_ADDRESSES = 4, PEAL_ADDRESS_TEXT_BYTES = 64 };
+
+/* Where a process listens. The same on every host. */
+typedef struct peal_address {
+    unsigned char version; /* 4 or 6; 0: none */
+    unsigned char reserved;
+    unsigned char port[2];   /* big-endian, as on the wire */
+    unsigned char bytes[16]; /* the first 4 of IPv4 */
+} peal_address;
+_Static_assert(sizeof(peal_address) == 20, "addresses travel as they lie");
+
+/* A socket that listens on a free port of all interfaces, by IPv6 and IPv4 or what there is of
+ * them; -1 and errno. */
+int peal_wire_listen_tcp(unsigned char port[2]);
+/* The addresses of this host that others may reach: of interfaces that are up, not the loopback,
+ * not those of a link only; at most 3 of IPv4 where there is one of IPv6. Returns their number, 0
+ * to PEAL_ADDRESSES; the others become none. */
+int peal_wire_addresses(const unsigned char port[2], peal_address address[PEAL_ADDRESSES]);
+/* "10.0.0.2:4711", "[2001:db8::1]:4711". */
+const char *peal_wire_print_address(const peal_address *address,
+                                    char text[PEAL_ADDRESS_TEXT_BYTES]);
+
+/* Calls a process that listens on one of the addresses, in turn, each until its share of the time
+ * is over; wrong ones are harmless, as their side cannot prove that it knows the secret. Returns a
+ * connected socket (close-on-exec, non-blocking) on which nothing of what comes behind the
+ * handshake was read. -1 and errno: EPROTO, and why in *state, where the last that answered failed
+ * the handshake; ECANCELED once `stop` (-1: none) is readable; ETIMEDOUT; or of the last
+ * connect(). */
+int peal_wire_call_tcp(const peal_address *address, const unsigned char secret[PEAL_SECRET_BYTES],
+                       peal_caller caller, int stop, int64_t until_ns, peal_handshake *state);
+
+/* Small messages leave at once. */
+void peal_wire_be_prompt(int socket);
+/* The other host is asked whether it is there: it is gone after 3 s without an answer. Only for a
+ * socket that the other side always reads: one that it does not read for so long would end, too. */
+void peal_wire_be_watched(int socket);
+
+#endif

@@ -1,0 +1,327 @@
+/* Calls over TCP on the loopback: which of several addresses is taken, who is turned away, and that
+ * each way to fail ends in time. */
+#define _GNU_SOURCE
+#include "base/clock.h"
+#include "runtime/control/wire_tcp.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { SECRET = 1, OTHER_SECRET = 2 };
+static const int64_t long_ns = INT64_C(20000000000);
+static const peal_caller caller = {PEAL_HELLO_STREAM, 3, 70};
+
+/* What somebody who listens does with the first who calls. */
+typedef enum deed { ANSWERS, SAYS_NOTHING, CLOSES, SPEAKS_OTHERWISE } deed;
+
+typedef struct host {
+    deed does;
+    int secret, listener, socket;
+    peal_address address;
+    peal_handshake heard;
+    pthread_t thread;
+} host;
+
+static void receive(int socket, peal_handshake *h)
+{
+    char in[PEAL_CALL_BYTES];
+    size_t needs;
+    while ((needs = peal_handshake_needs(h)) > 0) {
+        ssize_t got = recv(socket, in, needs, 0); /* it blocks: see accept() below */
+        if (got <= 0)
+            return;
+        peal_handshake_take(h, in, (size_t)got);
+    }
+}
+
+static void *serve(void *argument)
+{
+    host *self = argument;
+    unsigned char secret[PEAL_SECRET_BYTES], nonce[PEAL_NONCE_BYTES];
+    char out[PEAL_ANSWER_BYTES + 5];
+    size_t bytes;
+    struct pollfd called = {self->listener, POLLIN, 0};
+    if (poll(&called, 1, 20000) <= 0)
+        return NULL;
+    self->socket = accept(self->listener, NULL, NULL);
+    if (self->does == CLOSES) {
+        close(self->socket);
+        self->socket = -1;
+    }
+    if (self->does == SPEAKS_OTHERWISE)
+        send(self->socket, "220 mail.example.org ESMTP; pipelining, if you please", 53, 0);
+    if (self->does != ANSWERS)
+        return NULL;
+    memset(secret, self->secret, sizeof(secret));
+    peal_random_bytes(nonce, sizeof(nonce));
+    peal_handshake_called(&self->heard, secret, nonce);
+    const void *said = peal_handshake_say(&self->heard, &bytes);
+    send(self->socket, said, bytes, 0);
+    receive(self->socket, &self->heard);
+    said = peal_handshake_say(&self->heard, &bytes);
+    if (said) { /* with what comes behind it, at once */
+        memcpy(out, said, bytes);
+        memcpy(out + bytes, "hello", 5);
+        send(self->socket, out, bytes + 5, 0);
+    } else {
+        close(self->socket);
+        self->socket = -1;
+    }
+    return NULL;
+}
+
+static void address_on_loopback(peal_address *address, const unsigned char port[2])
+{
+    *address = (peal_address){.version = 4, .bytes = {127, 0, 0, 1}};
+    memcpy(address->port, port, 2);
+}
+
+static void begin(host *self, deed does, int secret)
+{
+    unsigned char port[2];
+    *self = (host){.does = does, .secret = secret, .socket = -1};
+    self->listener = peal_wire_listen_tcp(port);
+    assert_true(self->listener >= 0);
+    address_on_loopback(&self->address, port);
+    assert_int_equal(pthread_create(&self->thread, NULL, serve, self), 0);
+}
+
+static void end(host *self)
+{
+    pthread_join(self->thread, NULL);
+    close(self->listener);
+    if (self->socket >= 0)
+        close(self->socket);
+}
+
+static int call(const peal_address address[PEAL_ADDRESSES], int stop, int64_t limit_ns,
+                peal_handshake *state)
+{
+    unsigned char secret[PEAL_SECRET_BYTES];
+    memset(secret, SECRET, sizeof(secret));
+    return peal_wire_call_tcp(address, secret, caller, stop, peal_clock_ns() + limit_ns, state);
+}
+
+/* An address where nobody listens. */
+static void nobody(peal_address *address)
+{
+    unsigned char port[2];
+    int listener = peal_wire_listen_tcp(port);
+    assert_true(listener >= 0);
+    close(listener);
+    address_on_loopback(address, port);
+}
+
+static void expect_connected(host *self, int socket, const peal_handshake *state)
+{
+    char in[8] = "";
+    assert_true(socket >= 0);
+    assert_int_equal(state->state, PEAL_HANDSHAKE_DONE);
+    struct pollfd ready = {socket, POLLIN, 0};
+    assert_int_equal(poll(&ready, 1, 20000), 1);
+    assert_int_equal(recv(socket, in, sizeof(in), 0), 5); /* nothing of it is lost */
+    assert_memory_equal(in, "hello", 5);
+    pthread_join(self->thread, NULL);
+    assert_int_equal(self->heard.state, PEAL_HANDSHAKE_DONE);
+    assert_int_equal(self->heard.caller.kind, caller.kind);
+    assert_int_equal(self->heard.caller.process, caller.process);
+    assert_int_equal(self->heard.caller.key, caller.key);
+    assert_true(peal_wire_send_small(socket, "and back", 8));
+    assert_int_equal(recv(self->socket, in, sizeof(in), MSG_WAITALL), 8);
+    assert_memory_equal(in, "and back", 8);
+    close(self->listener);
+    close(self->socket);
+    close(socket);
+}
+
+static void check_call(void **state)
+{
+    peal_address address[PEAL_ADDRESSES] = {{0}};
+    peal_handshake shaken;
+    host good;
+    (void)state;
+    begin(&good, ANSWERS, SECRET);
+    address[0] = good.address;
+    expect_connected(&good, call(address, -1, long_ns, &shaken), &shaken);
+}
+
+/* Those before it are of a port where nobody listens, of another job, of no peal, and of one that
+ * closes at once. */
+static void check_addresses_in_turn(void **state)
+{
+    static const deed wrong[] = {ANSWERS, SPEAKS_OTHERWISE, CLOSES};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        peal_address address[PEAL_ADDRESSES] = {{0}};
+        peal_handshake shaken;
+        host good, bad;
+        begin(&good, ANSWERS, SECRET);
+        begin(&bad, wrong[i], OTHER_SECRET);
+        nobody(&address[0]);
+        address[1] = bad.address;
+        address[2] = good.address;
+        expect_connected(&good, call(address, -1, long_ns, &shaken), &shaken);
+        end(&bad);
+    }
+}
+
+/* One that says nothing takes its share of the time, and no more. */
+static void check_silent_first(void **state)
+{
+    peal_address address[PEAL_ADDRESSES] = {{0}};
+    peal_handshake shaken;
+    host good, silent;
+    (void)state;
+    begin(&good, ANSWERS, SECRET);
+    begin(&silent, SAYS_NOTHING, SECRET);
+    address[0] = silent.address;
+    address[1] = good.address;
+    int64_t start = peal_clock_ns();
+    int socket = call(address, -1, long_ns / 10, &shaken);
+    assert_true(peal_clock_ns() - start >= long_ns / 20);
+    expect_connected(&good, socket, &shaken);
+    end(&silent);
+}
+
+static void check_failures(void **state)
+{
+    static const struct {
+        deed does;
+        int secret, error;
+        peal_handshake_state state;
+    } cases[] = {{ANSWERS, OTHER_SECRET, ECONNRESET, PEAL_HANDSHAKE_GOES_ON},
+                 {SPEAKS_OTHERWISE, SECRET, EPROTO, PEAL_HANDSHAKE_NO_PEAL},
+                 {CLOSES, SECRET, ECONNRESET, PEAL_HANDSHAKE_GOES_ON},
+                 {SAYS_NOTHING, SECRET, ETIMEDOUT, PEAL_HANDSHAKE_GOES_ON}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        peal_address address[PEAL_ADDRESSES] = {{0}};
+        peal_handshake shaken;
+        host other;
+        begin(&other, cases[i].does, cases[i].secret);
+        address[0] = other.address;
+        int64_t limit = cases[i].error == ETIMEDOUT ? long_ns / 100 : long_ns;
+        assert_int_equal(call(address, -1, limit, &shaken), -1);
+        assert_int_equal(errno, cases[i].error);
+        assert_int_equal(shaken.state, cases[i].state);
+        end(&other);
+    }
+}
+
+static void check_nobody(void **state)
+{
+    peal_address address[PEAL_ADDRESSES] = {{0}};
+    peal_handshake shaken;
+    (void)state;
+    assert_int_equal(call(address, -1, long_ns, &shaken), -1);
+    assert_int_equal(errno, EADDRNOTAVAIL);
+    nobody(&address[0]);
+    assert_int_equal(call(address, -1, long_ns, &shaken), -1);
+    assert_int_equal(errno, ECONNREFUSED);
+}
+
+/* The job has ended meanwhile: nobody else is called. */
+static void check_stop(void **state)
+{
+    peal_address address[PEAL_ADDRESSES] = {{0}};
+    peal_handshake shaken;
+    host silent, second;
+    int stop = eventfd(1, EFD_CLOEXEC);
+    (void)state;
+    begin(&silent, SAYS_NOTHING, SECRET);
+    begin(&second, ANSWERS, SECRET);
+    address[0] = silent.address;
+    address[1] = second.address;
+    int64_t start = peal_clock_ns();
+    assert_int_equal(call(address, stop, long_ns, &shaken), -1);
+    assert_int_equal(errno, ECANCELED);
+    assert_true(peal_clock_ns() - start < long_ns / 2);
+    end(&silent);
+    address[0] = second.address; /* so that it ends */
+    close(call(address, -1, long_ns, &shaken));
+    end(&second);
+    close(stop);
+}
+
+static void check_own_addresses(void **state)
+{
+    static const unsigned char port[2] = {0x12, 0x67};
+    static const peal_address none = {0};
+    peal_address address[PEAL_ADDRESSES];
+    char text[PEAL_ADDRESS_TEXT_BYTES];
+    (void)state;
+    int count = peal_wire_addresses(port, address);
+    assert_in_range(count, 0, PEAL_ADDRESSES);
+    for (int i = 0; i < PEAL_ADDRESSES; i++) {
+        if (i >= count) {
+            assert_memory_equal(&address[i], &none, sizeof(none));
+            continue;
+        }
+        assert_memory_equal(address[i].port, port, 2);
+        assert_non_null(strstr(peal_wire_print_address(&address[i], text), ":4711"));
+        assert_true(address[i].version == 6 ||
+                    (address[i].version == 4 && address[i].bytes[0] != 127));
+    }
+    assert_string_equal(peal_wire_print_address(&(peal_address){.version = 4,
+                                                                .port = {0x12, 0x67},
+                                                                .bytes = {10, 0, 0, 2}},
+                                                text),
+                        "10.0.0.2:4711");
+    assert_string_equal(peal_wire_print_address(&(peal_address){.version = 6,
+                                                                .port = {0x12, 0x67},
+                                                                .bytes = {0x20, 1, 0xd,
+                                                                          0xb8, [15] = 1}},
+                                                text),
+                        "[2001:db8::1]:4711");
+}
+
+static int option(int socket, int level, int name)
+{
+    int value = -1;
+    socklen_t bytes = sizeof(value);
+    assert_int_equal(getsockopt(socket, level, name, &value, &bytes), 0);
+    return value;
+}
+
+static void check_options(void **state)
+{
+    peal_address address[PEAL_ADDRESSES] = {{0}};
+    peal_handshake shaken;
+    host good;
+    (void)state;
+    begin(&good, ANSWERS, SECRET);
+    address[0] = good.address;
+    int socket = call(address, -1, long_ns, &shaken);
+    assert_true(socket >= 0);
+    assert_int_equal(option(socket, IPPROTO_TCP, TCP_NODELAY), 1);
+    assert_int_equal(option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
+    peal_wire_be_watched(socket);
+    assert_int_equal(option(socket, SOL_SOCKET, SO_KEEPALIVE), 1);
+    assert_int_equal(option(socket, IPPROTO_TCP, TCP_KEEPIDLE), 1);
+    assert_int_equal(option(socket, IPPROTO_TCP, TCP_KEEPINTVL), 1);
+    assert_int_equal(option(socket, IPPROTO_TCP, TCP_KEEPCNT), 2);
+    assert_int_equal(option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT), 3000);
+    close(socket);
+    end(&good);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_call),          cmocka_unit_test(check_addresses_in_turn),
+        cmocka_unit_test(check_silent_first),  cmocka_unit_test(check_failures),
+        cmocka_unit_test(check_nobody),        cmocka_unit_test(check_stop),
+        cmocka_unit_test(check_own_addresses), cmocka_unit_test(check_options)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
