@@ -21,8 +21,8 @@ static void tell_neighbours(peal_control *control, int from)
     }
 }
 
-bool peal_control_set_cause(peal_control *control, peal_status status, int process,
-                            const char *message, int from)
+bool peal_control_tell_cause(peal_control *control, peal_status status, int process,
+                             const char *message, int from, peal_cause_report *report)
 {
     pthread_mutex_lock(&control->lock);
     bool first = !control->has_cause;
@@ -34,6 +34,8 @@ bool peal_control_set_cause(peal_control *control, peal_status status, int proce
         control->cause_process = process;
         snprintf(control->cause_message, sizeof(control->cause_message), "%s",
                  message ? message : "");
+        if (report)
+            report(control);
         atomic_compare_exchange_strong(control->abort_word, &none, (int)status);
         if (control->aborted >= 0 && write(control->aborted, &one, sizeof(one)) < 0) {
             /* cannot be: the counter of an eventfd is far from full */
@@ -45,9 +47,21 @@ bool peal_control_set_cause(peal_control *control, peal_status status, int proce
     return first;
 }
 
+bool peal_control_set_cause(peal_control *control, peal_status status, int process,
+                            const char *message, int from)
+{
+    return peal_control_tell_cause(control, status, process, message, from, NULL);
+}
+
 peal_status peal_control_cause_status(const peal_control *control)
 {
     return peal_control_cause(control, NULL, NULL, 0);
+}
+
+static void report_lost(const peal_control *control)
+{
+    peal_report(control->diagnostics, PEAL_E_PROCESS_LOST, (peal_source){0}, NULL, "%s",
+                control->cause_message);
 }
 
 void peal_control_lost(peal_control *control, int process)
@@ -61,19 +75,21 @@ void peal_control_lost(peal_control *control, int process)
     pthread_mutex_unlock(&control->lock);
     snprintf(message, sizeof(message), "process %d (pid %u) is gone: its connection closed",
              process, pid);
-    if (peal_control_set_cause(control, PEAL_STATUS_PEER_LOST, control->identity.process, message,
-                               process))
-        peal_report(control->diagnostics, PEAL_E_PROCESS_LOST, (peal_source){0}, NULL, "%s",
-                    message);
+    peal_control_tell_cause(control, PEAL_STATUS_PEER_LOST, control->identity.process, message,
+                            process, report_lost);
+}
+
+static void report_orphaned(const peal_control *control)
+{
+    peal_report(control->diagnostics, PEAL_E_LAUNCHER_LOST, (peal_source){0}, NULL, "%s",
+                control->cause_message);
 }
 
 /* All processes find it out at once: process 0 says so. */
 void peal_control_orphaned(peal_control *control)
 {
-    static const char message[] = PEAL_LAUNCHER_GONE;
-    if (peal_control_set_cause(control, PEAL_STATUS_PEER_LOST, 0, message, -1))
-        peal_report(control->diagnostics, PEAL_E_LAUNCHER_LOST, (peal_source){0}, NULL, "%s",
-                    message);
+    peal_control_tell_cause(control, PEAL_STATUS_PEER_LOST, 0, PEAL_LAUNCHER_GONE, -1,
+                            report_orphaned);
 }
 
 void peal_control_abort(peal_control *control, peal_status status, const char *message)

@@ -73,6 +73,11 @@ static inline bool peal_control_has_parent(const peal_control *control)
  * none). False: another cause was first. */
 bool peal_control_set_cause(peal_control *control, peal_status status, int process,
                             const char *message, int from);
+/* Likewise; the first cause is reported before any other thread can see it, and may print what has
+ * been reported. `report` is called with the lock held. */
+typedef void peal_cause_report(const peal_control *control);
+bool peal_control_tell_cause(peal_control *control, peal_status status, int process,
+                             const char *message, int from, peal_cause_report *report);
 /* Status of the cause; OK if none. */
 peal_status peal_control_cause_status(const peal_control *control);
 /* Reports that the connection to `process` closed and aborts. */

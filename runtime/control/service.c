@@ -170,14 +170,18 @@ static void serve_hello(service *self, guest_socket *guest)
     }
 }
 
+static void report_taken(const peal_control *control)
+{
+    peal_warn(control->diagnostics, PEAL_E_JOB_ENDED_BY_PEER, (peal_source){0}, NULL,
+              "process %d ended the job: %s", control->cause_process, control->cause_message);
+}
+
 static void take_cause(peal_control *control, peal_notice *notice, int from)
 {
     notice->message[PEAL_MESSAGE_BYTES - 1] = 0;
     peal_status status = notice->status > 0 && notice->status < 256 ? (peal_status)notice->status
                                                                     : PEAL_STATUS_INTERNAL;
-    if (peal_control_set_cause(control, status, notice->process, notice->message, from))
-        peal_warn(control->diagnostics, PEAL_E_JOB_ENDED_BY_PEER, (peal_source){0}, NULL,
-                  "process %d ended the job: %s", notice->process, notice->message);
+    peal_control_tell_cause(control, status, notice->process, notice->message, from, report_taken);
 }
 
 static void serve_guest(service *self, guest_socket *guest)

@@ -29,7 +29,7 @@ static void tell_cause(const team_seat *self, test_team *team, int process)
     int finder = -1;
     char message[256];
     peal_control_cause(self->control, &finder, message, sizeof(message));
-    /* who has found it has reported it; the others' service threads may still be about to */
+    /* who has found it has reported it by then */
     const peal_diagnostics *list = self->diagnostics;
     const char *number = finder == process && peal_diagnostics_count(list) > 0
                              ? peal_code_number(peal_diagnostics_at(list, 0)->code)
