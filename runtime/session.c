@@ -101,9 +101,6 @@ static peal_status join(peal_session *session, const peal_session_desc *desc)
     status = session->bootstrap->ops->identity(session->bootstrap, &session->identity);
     if (status)
         return status;
-    status = peal_session_find_hosts(session);
-    if (status)
-        return status;
     status = peal_control_open(session->bootstrap, &session->abort_word, session->deadline_ns,
                                session->diagnostics, &session->control);
     return status ? status : finish_joining(session);

@@ -1,6 +1,7 @@
 /* Opens and closes a process's end of the control plane. Of one process: no socket, no thread. */
 #define _GNU_SOURCE
 #include "runtime/control/internal.h"
+#include "runtime/control/wire_tcp.h"
 
 #include "peal_config.h"
 
@@ -35,9 +36,12 @@ static void destroy(peal_control *control)
         close(control->published[i].descriptor);
     free(control->published);
     peal_streams_close(control);
-    free(control->endpoint);
+    free(control->peer);
+    free(control->host);
     if (control->listener >= 0)
         close(control->listener);
+    if (control->far_listener >= 0)
+        close(control->far_listener);
     if (control->wake >= 0)
         close(control->wake);
     if (control->aborted >= 0)
@@ -45,6 +49,15 @@ static void destroy(peal_control *control)
     pthread_cond_destroy(&control->changed);
     pthread_mutex_destroy(&control->lock);
     free(control);
+}
+
+/* For tests: PEAL_TEST_HOSTS=k has blocks of processes pretend to be on k hosts. The number of
+ * this one's; -1: they do not. */
+static int pretended_host(const peal_bootstrap_identity *id)
+{
+    const char *text = getenv("PEAL_TEST_HOSTS");
+    int hosts = text ? atoi(text) : 0;
+    return hosts < 2 ? -1 : (int)((int64_t)id->process * hosts / id->processes);
 }
 
 static bool fill_blob(peal_control *control)
@@ -56,7 +69,24 @@ static bool fill_blob(peal_control *control)
     blob->processes = control->identity.processes;
     blob->pid = (uint32_t)getpid();
     snprintf(blob->version, sizeof(blob->version), "%s", PEAL_VERSION);
-    return peal_host_identity(blob->host, sizeof(blob->host));
+    if (!peal_host_identity(blob->host, sizeof(blob->host)))
+        return false;
+    int pretended = pretended_host(&control->identity);
+    size_t length = strlen(blob->host);
+    if (pretended >= 0)
+        snprintf(blob->host + length, sizeof(blob->host) - length, "/%d", pretended);
+    return true;
+}
+
+/* Only a job of tests has several hosts yet: they meet on the loopback. */
+static bool listen_to_hosts(peal_control *control)
+{
+    peal_address *own = control->mine.endpoint.address;
+    if (pretended_host(&control->identity) < 0)
+        return true;
+    own[0] = (peal_address){.version = 4, .bytes = {127, 0, 0, 1}};
+    control->far_listener = peal_wire_listen_tcp(own[0].port);
+    return control->far_listener >= 0;
 }
 
 /* Everything that this process needs before it talks to others. */
@@ -72,6 +102,9 @@ static peal_status open_sockets(peal_control *control)
     control->listener = peal_wire_listen(control->mine.endpoint.name);
     if (control->listener < 0)
         goto fail;
+    what = "a TCP port";
+    if (!listen_to_hosts(control))
+        goto fail;
     what = "an eventfd";
     control->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     control->aborted = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -83,18 +116,39 @@ fail:
                        "the control plane cannot have %s: %s", what, strerror(errno));
 }
 
-/* All endpoints, over the tree: this is also the proof that all processes are there. */
-static peal_status learn_endpoints(peal_control *control)
+/* Numbers the hosts as their first processes come. */
+static void number_hosts(peal_control *control)
 {
-    control->endpoint = calloc((size_t)control->identity.processes, sizeof(*control->endpoint));
-    if (!control->endpoint) {
-        peal_control_abort(control, PEAL_STATUS_ENVIRONMENT, "out of memory for the endpoints");
-        return peal_report(control->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL,
-                           "out of memory for the endpoints of %d processes",
-                           control->identity.processes);
+    int processes = control->identity.processes, hosts = 0;
+    for (int p = 0; p < processes; p++) {
+        int like = 0; /* an earlier process of the same host */
+        while (like < p &&
+               strncmp(control->peer[like].host, control->peer[p].host, PEAL_HOST_BYTES) != 0)
+            like++;
+        control->host[p] = like < p ? control->host[like] : hosts++;
     }
-    return peal_control_allgather(control, &control->mine.endpoint, sizeof(peal_endpoint),
-                                  control->endpoint);
+    if (hosts > 1)
+        return;
+    free(control->host);
+    control->host = NULL;
+}
+
+/* All processes, over the tree: this is also the proof that all are there. */
+static peal_status learn_peers(peal_control *control)
+{
+    size_t processes = (size_t)control->identity.processes;
+    control->peer = calloc(processes, sizeof(*control->peer));
+    control->host = calloc(processes, sizeof(*control->host));
+    if (!control->peer || !control->host) {
+        peal_control_abort(control, PEAL_STATUS_ENVIRONMENT, "out of memory for the processes");
+        return peal_report(control->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL,
+                           "out of memory for where %d processes are", control->identity.processes);
+    }
+    peal_status status =
+        peal_control_allgather(control, &control->mine, sizeof(control->mine), control->peer);
+    if (status == PEAL_STATUS_OK)
+        number_hosts(control);
+    return status;
 }
 
 static peal_status ask_identity(peal_control *control, peal_bootstrap *bootstrap)
@@ -121,7 +175,8 @@ peal_status peal_control_open(peal_bootstrap *bootstrap, _Atomic int *abort_word
     control->abort_word = abort_word;
     control->deadline_ns = deadline_ns;
     control->diagnostics = diagnostics;
-    control->listener = control->wake = control->aborted = control->launcher = -1;
+    control->listener = control->far_listener = control->wake = control->aborted =
+        control->launcher = -1;
     init_lock(control);
     peal_status status = ask_identity(control, bootstrap);
     if (status == PEAL_STATUS_OK && control->identity.processes > 1) {
@@ -130,7 +185,7 @@ peal_status peal_control_open(peal_bootstrap *bootstrap, _Atomic int *abort_word
         if (status == PEAL_STATUS_OK)
             status = peal_tree_connect(control, bootstrap);
         if (status == PEAL_STATUS_OK)
-            status = learn_endpoints(control);
+            status = learn_peers(control);
     }
     if (status != PEAL_STATUS_OK) {
         destroy(control);
@@ -179,4 +234,9 @@ void peal_control_disown(peal_control *control)
 const peal_bootstrap_identity *peal_control_identity(const peal_control *control)
 {
     return &control->identity;
+}
+
+const int *peal_control_hosts(const peal_control *control)
+{
+    return control->host;
 }

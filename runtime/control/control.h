@@ -28,6 +28,9 @@ void peal_control_close(peal_control *control);
 void peal_control_disown(peal_control *control);
 
 const peal_bootstrap_identity *peal_control_identity(const peal_control *control);
+/* By process: the number of its host, from 0 on as their first processes come. NULL: all are on
+ * one. Of the control. */
+const int *peal_control_hosts(const peal_control *control);
 
 /* all[p] gets the `bytes` bytes of process p. Collective. */
 peal_status peal_control_allgather(peal_control *control, const void *mine, size_t bytes,

@@ -214,23 +214,16 @@ peal_status peal_control_fetch(peal_control *control, int process, int key, int 
                            control->identity.processes);
     if (process == control->identity.process)
         return fetch_own(control, key, descriptor, bytes ? bytes : &unasked);
-    const peal_endpoint *endpoint = &control->endpoint[process];
-    int socket = peal_wire_connect(endpoint->name, until);
-    if (socket < 0 && peal_is_lack_of_means(errno))
+    peal_dial_failure why = {0};
+    int socket =
+        peal_control_dial(control, &control->peer[process], PEAL_HELLO_FETCH, key, until, &why);
+    if (socket < 0 && peal_is_lack_of_means(why.error))
         return peal_report(control->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, nowhere, NULL,
-                           "cannot ask process %d for its memory: %s", process, strerror(errno));
+                           "cannot ask process %d for its memory: %s", process, why.text);
     if (socket < 0)
         return lost_owner(control, process);
-    peal_hello hello = {.magic = PEAL_HELLO_MAGIC,
-                        .wire_version = PEAL_WIRE_VERSION,
-                        .kind = PEAL_HELLO_FETCH,
-                        .process = control->identity.process,
-                        .key = key};
-    memcpy(hello.secret, endpoint->secret, PEAL_SECRET_BYTES);
     peal_status status =
-        peal_wire_send_small(socket, &hello, sizeof(hello))
-            ? await_descriptor(control, socket, process, key, descriptor, bytes ? bytes : &unasked)
-            : lost_owner(control, process);
+        await_descriptor(control, socket, process, key, descriptor, bytes ? bytes : &unasked);
     close(socket);
     return status;
 }

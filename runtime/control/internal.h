@@ -15,12 +15,18 @@ typedef struct peal_link {
     int process;
     bool is_known; /* blob is what the process published */
     bool left;     /* said that it leaves */
+    bool is_far;   /* over TCP: what it says on another connection may come after this one's end */
     int data, watch;
     int pidfd; /* of the process, -1 without: its sockets may live on in a child that it forked */
     size_t notice_bytes; /* of `notice` that have arrived */
     peal_notice notice;
     peal_control_blob blob;
 } peal_link;
+
+typedef struct peal_dial_failure {
+    int error;                         /* an errno; EPROTO: somebody else answered */
+    char text[PEAL_MESSAGE_BYTES / 2]; /* what it means, and at which addresses */
+} peal_dial_failure;
 
 typedef struct peal_published {
     int key, descriptor;
@@ -39,13 +45,15 @@ struct peal_control {
     peal_diagnostics *diagnostics;
 
     int listener;
-    int wake;     /* eventfd: the service thread has something to look at */
-    int launcher; /* the bootstrap's: readable once the launcher is gone; -1: none, or known */
-    int aborted;  /* eventfd: readable for ever once a cause is set */
+    int far_listener; /* for processes of other hosts; -1: there are none */
+    int wake;         /* eventfd: the service thread has something to look at */
+    int launcher;     /* the bootstrap's: readable once the launcher is gone; -1: none, or known */
+    int aborted;      /* eventfd: readable for ever once a cause is set */
     pthread_t thread;
     bool has_thread;
     peal_control_blob mine;
-    peal_endpoint *endpoint; /* of all processes, once the tree stands */
+    peal_control_blob *peer; /* of all processes, once the tree stands */
+    int *host;               /* of each, by number; NULL: all are on one */
     uint64_t sequence;       /* of collective calls */
 
     pthread_mutex_t lock;
@@ -85,6 +93,13 @@ void peal_control_lost(peal_control *control, int process);
 
 /* Reports that the launcher is gone and aborts. */
 void peal_control_orphaned(peal_control *control);
+
+/* Whether it is on this process's host: then it is reached by the name of its socket. */
+bool peal_control_is_near(const peal_control *control, const peal_control_blob *blob);
+/* A connection to that process that has begun with who calls and what for: on one host by a hello,
+ * else by TCP and a handshake. -1 and why. */
+int peal_control_dial(const peal_control *control, const peal_control_blob *blob,
+                      peal_hello_kind kind, int key, int64_t until_ns, peal_dial_failure *why);
 
 /* Number of processes whose way to process 0 leads through `process` (itself included): they are
  * process .. process + n - 1. */

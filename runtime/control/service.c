@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/hmac.h"
 #include "runtime/control/internal.h"
+#include "runtime/control/wire_tcp.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -19,22 +20,34 @@
 enum {
     HALF_OPEN_LIMIT = 64,
     GUEST_LIMIT = 4096,
-    FIRST_LINK = 3, /* in the poll list */
+    FIRST_LINK = 4, /* in the poll list */
     POLL_LIMIT = FIRST_LINK + 2 * PEAL_TREE_LINKS + GUEST_LIMIT
 };
 static const int64_t half_open_ns = INT64_C(5000000000);
 
-typedef enum guest_state { GUEST_HELLO, GUEST_NOTICE, GUEST_FETCH, GUEST_GONE } guest_state;
+typedef enum guest_state {
+    GUEST_HELLO,
+    GUEST_HANDSHAKE, /* of another host, in place of a hello */
+    GUEST_NOTICE,
+    GUEST_FETCH,
+    GUEST_GONE
+} guest_state;
+
+/* On which listener: each has room of its own, so that strangers of other hosts keep nobody of this
+ * one waiting. */
+typedef enum guest_side { NEAR, FAR, SIDES } guest_side;
 
 /* A connection that somebody opened to us and that has not (yet) become a tree edge. */
 typedef struct guest_socket {
     int socket;
     guest_state state;
+    guest_side side;
     int64_t since_ns;
     size_t have; /* bytes of the frame being read */
     int key;
     union {
         peal_hello hello;
+        peal_handshake handshake;
         peal_notice notice;
     } frame;
 } guest_socket;
@@ -42,7 +55,7 @@ typedef struct guest_socket {
 typedef struct service {
     peal_control *control;
     guest_socket guest[GUEST_LIMIT];
-    int guest_count, half_open;
+    int guest_count, half_open[SIDES];
     bool is_starved; /* no descriptor was left for a guest: look again a little later */
     struct pollfd poll[POLL_LIMIT];
     int polled_link[PEAL_TREE_LINKS];
@@ -73,46 +86,88 @@ static int read_frame(int socket, void *frame, size_t bytes, size_t *have)
     return 1;
 }
 
-static void accept_guests(service *self)
+static bool say(guest_socket *guest)
 {
-    while (self->half_open < HALF_OPEN_LIMIT && self->guest_count < GUEST_LIMIT) {
-        int socket = accept4(self->control->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (socket < 0 && (errno == EINTR || errno == ECONNABORTED))
-            continue;
-        self->is_starved = socket < 0 && errno != EAGAIN && errno != EWOULDBLOCK;
-        if (socket < 0)
-            return;
-        if (!peal_wire_same_user(socket)) {
-            close(socket);
-            continue;
-        }
-        guest_socket *guest = &self->guest[self->guest_count++];
+    size_t bytes;
+    const void *said = peal_handshake_say(&guest->frame.handshake, &bytes);
+    return !said || peal_wire_send_small(guest->socket, said, bytes);
+}
+
+/* A guest of another host is asked for its proof. */
+static bool challenge(const service *self, guest_socket *guest)
+{
+    unsigned char nonce[PEAL_NONCE_BYTES];
+    if (!peal_random_bytes(nonce, sizeof(nonce)))
+        return false;
+    peal_wire_be_prompt(guest->socket);
+    guest->state = GUEST_HANDSHAKE;
+    peal_handshake_called(&guest->frame.handshake, self->control->mine.endpoint.secret, nonce);
+    return say(guest);
+}
+
+/* -1: there is nobody, or no means to take them. */
+static int accept_one(service *self, guest_side side)
+{
+    int listener = side == NEAR ? self->control->listener : self->control->far_listener;
+    int socket;
+    do
+        socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    while (socket < 0 && (errno == EINTR || errno == ECONNABORTED));
+    self->is_starved |= socket < 0 && errno != EAGAIN && errno != EWOULDBLOCK;
+    return socket;
+}
+
+static bool is_full(const service *self, guest_side side)
+{
+    return self->half_open[side] >= HALF_OPEN_LIMIT || self->guest_count >= GUEST_LIMIT;
+}
+
+static void accept_guests_of(service *self, guest_side side)
+{
+    int socket;
+    while (!is_full(self, side) && (socket = accept_one(self, side)) >= 0) {
+        guest_socket *guest = &self->guest[self->guest_count];
         memset(guest, 0, sizeof(*guest));
         guest->socket = socket;
+        guest->side = side;
         guest->since_ns = peal_clock_ns();
-        self->half_open++;
+        if (side == NEAR ? peal_wire_same_user(socket) : challenge(self, guest)) {
+            self->guest_count++;
+            self->half_open[side]++;
+        } else
+            close(socket);
     }
+}
+
+static void accept_guests(service *self)
+{
+    self->is_starved = false;
+    accept_guests_of(self, NEAR);
+    if (self->control->far_listener >= 0)
+        accept_guests_of(self, FAR);
 }
 
 static bool is_ours(const peal_control *control, const peal_hello *hello)
 {
     return hello->magic == PEAL_HELLO_MAGIC && hello->wire_version == PEAL_WIRE_VERSION &&
-           hello->process >= 0 && hello->process < control->identity.processes &&
            peal_hmac_equal(hello->secret, control->mine.endpoint.secret, PEAL_SECRET_BYTES);
 }
 
 /* The connection becomes an edge of the tree. */
-static bool adopt(peal_control *control, int process, bool data, int socket)
+static bool adopt(peal_control *control, int process, bool data, const guest_socket *guest)
 {
     bool taken = false;
+    if (!data && guest->side == FAR)
+        peal_wire_be_watched(guest->socket);
     pthread_mutex_lock(&control->lock);
     for (int i = peal_control_has_parent(control); i < control->link_count; i++) {
         peal_link *link = &control->link[i];
         int *slot = data ? &link->data : &link->watch;
         if (link->process == process && *slot < 0) {
-            *slot = socket;
-            if (!data)
-                link->pidfd = peal_wire_pidfd(socket);
+            *slot = guest->socket;
+            link->is_far = guest->side == FAR;
+            if (!data && !link->is_far)
+                link->pidfd = peal_wire_pidfd(guest->socket);
             taken = true;
             pthread_cond_broadcast(&control->changed);
         }
@@ -137,23 +192,24 @@ static void serve_fetch(service *self, guest_socket *guest)
         drop(self, guest);
 }
 
-static void serve_hello(service *self, guest_socket *guest)
+/* Who it is has been proved. */
+static void serve_caller(service *self, guest_socket *guest, peal_caller caller)
 {
-    const peal_hello hello = guest->frame.hello;
-    if (!is_ours(self->control, &hello)) {
-        drop(self, guest);
-        return;
-    }
+    bool is_process = caller.process >= 0 && caller.process < self->control->identity.processes;
     guest->have = 0;
-    guest->key = hello.key;
-    switch (hello.kind) {
+    guest->key = caller.key;
+    switch (is_process ? caller.kind : 0) {
     case PEAL_HELLO_DATA:
     case PEAL_HELLO_WATCH:
-        if (adopt(self->control, hello.process, hello.kind == PEAL_HELLO_DATA, guest->socket))
+        if (adopt(self->control, caller.process, caller.kind == PEAL_HELLO_DATA, guest))
             guest->socket = -1;
         drop(self, guest);
         return;
     case PEAL_HELLO_FETCH:
+        if (guest->side == FAR) { /* a descriptor stays on its host */
+            drop(self, guest);
+            return;
+        }
         guest->state = GUEST_FETCH;
         serve_fetch(self, guest);
         return;
@@ -161,7 +217,7 @@ static void serve_hello(service *self, guest_socket *guest)
         guest->state = GUEST_NOTICE;
         return;
     case PEAL_HELLO_STREAM:
-        if (peal_stream_keep(self->control, hello.process, hello.key, guest->socket))
+        if (peal_stream_keep(self->control, caller.process, caller.key, guest->socket))
             guest->socket = -1;
         drop(self, guest);
         return;
@@ -184,15 +240,36 @@ static void take_cause(peal_control *control, peal_notice *notice, int from)
     peal_control_tell_cause(control, status, notice->process, notice->message, from, report_taken);
 }
 
+static void serve_hello(service *self, guest_socket *guest)
+{
+    int got = read_frame(guest->socket, &guest->frame, sizeof(peal_hello), &guest->have);
+    const peal_hello hello = guest->frame.hello;
+    if (got < 0 || (got > 0 && !is_ours(self->control, &hello)))
+        drop(self, guest);
+    else if (got > 0)
+        serve_caller(self, guest, (peal_caller){hello.kind, hello.process, hello.key});
+}
+
+/* Reads nothing that comes behind it. */
+static void serve_handshake(service *self, guest_socket *guest)
+{
+    peal_handshake *h = &guest->frame.handshake;
+    unsigned char in[PEAL_CALL_BYTES];
+    size_t have = 0, needs = peal_handshake_needs(h);
+    int got = read_frame(guest->socket, in, needs, &have);
+    peal_handshake_take(h, in, have);
+    if (got < 0 || !say(guest) || h->state > PEAL_HANDSHAKE_DONE)
+        drop(self, guest);
+    else if (h->state == PEAL_HANDSHAKE_DONE)
+        serve_caller(self, guest, h->caller);
+}
+
 static void serve_guest(service *self, guest_socket *guest)
 {
-    if (guest->state == GUEST_HELLO) {
-        int got = read_frame(guest->socket, &guest->frame, sizeof(peal_hello), &guest->have);
-        if (got < 0)
-            drop(self, guest);
-        else if (got > 0)
-            serve_hello(self, guest);
-    }
+    if (guest->state == GUEST_HELLO)
+        serve_hello(self, guest);
+    if (guest->state == GUEST_HANDSHAKE)
+        serve_handshake(self, guest);
     if (guest->state == GUEST_NOTICE) {
         int got = read_frame(guest->socket, &guest->frame, sizeof(peal_notice), &guest->have);
         if (got > 0)
@@ -207,16 +284,17 @@ static void serve_guests(service *self)
 {
     int kept = 0;
     int64_t now = peal_clock_ns();
-    self->half_open = 0;
+    self->half_open[NEAR] = self->half_open[FAR] = 0;
     for (int i = 0; i < self->guest_count; i++) {
         guest_socket *guest = &self->guest[i];
         serve_guest(self, guest);
-        bool half_open = guest->state == GUEST_HELLO || guest->state == GUEST_NOTICE;
+        bool half_open = guest->state == GUEST_HELLO || guest->state == GUEST_HANDSHAKE ||
+                         guest->state == GUEST_NOTICE;
         if (half_open && now - guest->since_ns > half_open_ns) {
             drop(self, guest);
             half_open = false;
         }
-        self->half_open += half_open;
+        self->half_open[guest->side] += half_open;
         if (guest->state != GUEST_GONE)
             self->guest[kept++] = *guest;
     }
@@ -233,6 +311,17 @@ static bool is_explained(service *self)
     pthread_mutex_lock(&control->lock);
     bool explained = control->leaving || control->has_cause;
     pthread_mutex_unlock(&control->lock);
+    return explained;
+}
+
+/* Between hosts that word may be on its way, and takes a handshake. */
+static bool is_explained_soon(service *self, const peal_link *link)
+{
+    const int64_t moment_ns = 200000000;
+    int64_t until = peal_clock_ns() + moment_ns;
+    bool explained;
+    while (!(explained = is_explained(self)) && link->is_far && peal_clock_ns() < until)
+        poll(NULL, 0, 1);
     return explained;
 }
 
@@ -260,7 +349,7 @@ static void serve_link(service *self, peal_link *link, bool is_dead)
         close(link->pidfd);
     link->pidfd = -1;
     pthread_mutex_unlock(&control->lock);
-    if (!link->left && !is_explained(self))
+    if (!link->left && !is_explained_soon(self, link))
         peal_control_lost(control, link->process);
 }
 
@@ -269,10 +358,11 @@ static int fill_poll(service *self)
     peal_control *control = self->control;
     int count = 0, links = 0;
     self->poll[count++] = (struct pollfd){control->wake, POLLIN, 0};
-    bool full =
-        self->half_open >= HALF_OPEN_LIMIT || self->guest_count >= GUEST_LIMIT || self->is_starved;
-    self->poll[count++] = (struct pollfd){full ? -1 : control->listener, POLLIN, 0};
+    bool near_waits = is_full(self, NEAR) || self->is_starved;
+    bool far_waits = is_full(self, FAR) || self->is_starved;
+    self->poll[count++] = (struct pollfd){near_waits ? -1 : control->listener, POLLIN, 0};
     self->poll[count++] = (struct pollfd){control->launcher, POLLIN, 0};
+    self->poll[count++] = (struct pollfd){far_waits ? -1 : control->far_listener, POLLIN, 0};
     pthread_mutex_lock(&control->lock);
     for (int i = 0; i < control->link_count; i++)
         if (control->link[i].watch >= 0) {
@@ -294,7 +384,8 @@ static void *serve(void *argument)
     peal_control *control = self->control;
     for (;;) {
         int count = fill_poll(self);
-        int timeout = self->is_starved ? 50 : self->half_open ? (int)(half_open_ns / 1000000) : -1;
+        bool half_open = self->half_open[NEAR] || self->half_open[FAR];
+        int timeout = self->is_starved ? 50 : half_open ? (int)(half_open_ns / 1000000) : -1;
         if (poll(self->poll, (nfds_t)count, timeout) < 0 && errno != EINTR && errno != EAGAIN)
             break;
         pthread_mutex_lock(&control->lock);
@@ -317,7 +408,7 @@ static void *serve(void *argument)
                 self->poll[FIRST_LINK + 1 + 2 * i].revents)
                 serve_link(self, &control->link[self->polled_link[i]],
                            self->poll[FIRST_LINK + 1 + 2 * i].revents != 0);
-        if (self->poll[1].revents || self->is_starved)
+        if (self->poll[1].revents || self->poll[3].revents || self->is_starved)
             accept_guests(self);
         serve_guests(self);
     }

@@ -90,23 +90,14 @@ static peal_status await(peal_control *control, int process, int key, int *strea
 
 static peal_status connect_to(peal_control *control, int process, int key, int *stream)
 {
-    const peal_endpoint *endpoint = &control->endpoint[process];
-    peal_hello hello = {.magic = PEAL_HELLO_MAGIC,
-                        .wire_version = PEAL_WIRE_VERSION,
-                        .kind = PEAL_HELLO_STREAM,
-                        .process = control->identity.process,
-                        .key = key};
-    int socket = peal_wire_connect(endpoint->name, peal_clock_ns() + control->deadline_ns);
-    if (socket < 0 && peal_is_lack_of_means(errno))
+    peal_dial_failure why = {0};
+    int socket = peal_control_dial(control, &control->peer[process], PEAL_HELLO_STREAM, key,
+                                   peal_clock_ns() + control->deadline_ns, &why);
+    if (socket < 0 && peal_is_lack_of_means(why.error))
         return peal_report(control->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL,
-                           "cannot open a stream to process %d: %s", process, strerror(errno));
+                           "cannot open a stream to process %d: %s", process, why.text);
     if (socket < 0)
         return peal_control_lost_owner(control, process, "a stream was open");
-    memcpy(hello.secret, endpoint->secret, PEAL_SECRET_BYTES);
-    if (!peal_wire_send_small(socket, &hello, sizeof(hello))) {
-        close(socket);
-        return peal_control_lost_owner(control, process, "a stream was open");
-    }
     *stream = socket;
     return PEAL_STATUS_OK;
 }

@@ -67,7 +67,8 @@ static peal_status check_blob(peal_control *control, const peal_control_blob *bl
                  process, blob->processes, mine->process, mine->processes);
         return refuse(control, PEAL_E_BOOTSTRAP_FAILED, NULL, message);
     }
-    if (strncmp(blob->host, mine->host, PEAL_HOST_BYTES)) {
+    bool is_far = !peal_control_is_near(control, blob);
+    if (is_far && (control->far_listener < 0 || !blob->endpoint.address[0].version)) {
         snprintf(message, sizeof(message),
                  "processes %d and %d run on different hosts (%.36s, %.36s)", mine->process,
                  process, mine->host, blob->host);
@@ -145,32 +146,15 @@ static peal_status get_blob(peal_control *control, peal_bootstrap *bootstrap, pe
     }
 }
 
-static int connect_as(const peal_control *control, const peal_link *link, peal_hello_kind kind,
-                      int64_t until_ns)
-{
-    int socket = peal_wire_connect(link->blob.endpoint.name, until_ns);
-    if (socket < 0)
-        return -1;
-    peal_hello hello = {.magic = PEAL_HELLO_MAGIC,
-                        .wire_version = PEAL_WIRE_VERSION,
-                        .kind = kind,
-                        .process = control->identity.process};
-    memcpy(hello.secret, link->blob.endpoint.secret, PEAL_SECRET_BYTES);
-    if (peal_wire_send_small(socket, &hello, sizeof(hello)))
-        return socket;
-    int error = errno;
-    close(socket);
-    errno = error;
-    return -1;
-}
-
 static peal_status connect_parent(peal_control *control, peal_link *link, int64_t until_ns)
 {
     char message[PEAL_MESSAGE_BYTES];
-    int data = connect_as(control, link, PEAL_HELLO_DATA, until_ns);
-    int watch = data < 0 ? -1 : connect_as(control, link, PEAL_HELLO_WATCH, until_ns);
+    peal_dial_failure why = {0};
+    int data = peal_control_dial(control, &link->blob, PEAL_HELLO_DATA, 0, until_ns, &why);
+    int watch = data < 0
+                    ? -1
+                    : peal_control_dial(control, &link->blob, PEAL_HELLO_WATCH, 0, until_ns, &why);
     if (watch < 0) {
-        int error = errno;
         if (data >= 0)
             close(data);
         /* It may have told us why before it closed. */
@@ -180,17 +164,18 @@ static peal_status connect_parent(peal_control *control, peal_link *link, int64_
         if (cause != PEAL_STATUS_OK)
             return cause;
         snprintf(message, sizeof(message), "process %d (pid %u) cannot be reached: %s",
-                 link->process, link->blob.pid, strerror(error));
+                 link->process, link->blob.pid, why.text);
         return refuse(control,
-                      error == EACCES                ? PEAL_E_BOOTSTRAP_FAILED
-                      : peal_is_lack_of_means(error) ? PEAL_E_SYSTEM_CALL_FAILED
-                                                     : PEAL_E_PROCESS_LOST,
+                      why.error == EACCES || why.error == EPROTO ? PEAL_E_BOOTSTRAP_FAILED
+                      : peal_is_lack_of_means(why.error)         ? PEAL_E_SYSTEM_CALL_FAILED
+                                                                 : PEAL_E_PROCESS_LOST,
                       NULL, message);
     }
     pthread_mutex_lock(&control->lock);
     link->data = data;
     link->watch = watch;
-    link->pidfd = peal_wire_pidfd(watch);
+    link->is_far = !peal_control_is_near(control, &link->blob);
+    link->pidfd = link->is_far ? -1 : peal_wire_pidfd(watch);
     pthread_mutex_unlock(&control->lock);
     peal_service_wake(control);
     return PEAL_STATUS_OK;
@@ -205,13 +190,15 @@ static int missing_child(const peal_control *control)
     return -1;
 }
 
-/* A child that ended after it had published will never connect: its socket is gone. -1: none. */
+/* A child of this host that ended after it had published will never connect: its socket is gone.
+ * -1: none. */
 static int dead_child(peal_control *control)
 {
     for (int i = peal_control_has_parent(control); i < control->link_count; i++) {
         const peal_link *link = &control->link[i];
         pthread_mutex_lock(&control->lock);
-        bool is_missing = link->data == -1 || link->watch == -1;
+        bool is_missing =
+            (link->data == -1 || link->watch == -1) && peal_control_is_near(control, &link->blob);
         pthread_mutex_unlock(&control->lock);
         int probe = is_missing ? peal_wire_connect(link->blob.endpoint.name, 0) : -1;
         if (is_missing && probe < 0 && errno == ECONNREFUSED)
@@ -287,6 +274,8 @@ static void spread_cause(peal_control *control, peal_bootstrap *bootstrap)
 {
     peal_notice notice;
     memset(&notice, 0, sizeof(notice));
+    const int64_t patience_ns = 2000000000; /* for an answer from another host */
+    peal_dial_failure why = {0};
     notice.kind = PEAL_NOTICE_ABORT;
     notice.status =
         peal_control_cause(control, &notice.process, notice.message, sizeof(notice.message));
@@ -299,7 +288,8 @@ static void spread_cause(peal_control *control, peal_bootstrap *bootstrap)
         pthread_mutex_unlock(&control->lock);
         int socket = -1;
         if (!told && link->is_known)
-            socket = connect_as(control, link, PEAL_HELLO_NOTICE, peal_clock_ns() + 100000000);
+            socket = peal_control_dial(control, &link->blob, PEAL_HELLO_NOTICE, 0,
+                                       peal_clock_ns() + patience_ns, &why);
         if (socket < 0)
             continue;
         peal_wire_send_small(socket, &notice, sizeof(notice));

@@ -1,7 +1,8 @@
 /* What processes say to each other on the control plane, and the sockets they say it on.
  *
- * All on one host, so in the host's byte order. A connection begins with one hello of 64 bytes,
- * which is checked before anything else is believed. */
+ * In the byte order of the hosts: those of another one do not understand a blob. On one host a
+ * connection begins with one hello of 64 bytes, which is checked before anything else is believed;
+ * between hosts with the handshake of handshake.h. */
 #ifndef PEAL_RUNTIME_CONTROL_WIRE_H
 #define PEAL_RUNTIME_CONTROL_WIRE_H
 
@@ -16,6 +17,7 @@ enum {
     PEAL_NAME_BYTES = 24, /* of an abstract socket's name, without the leading NUL */
     PEAL_SECRET_BYTES = 16,
     PEAL_HOST_BYTES = 80,
+    PEAL_ADDRESSES = 4,
     PEAL_VERSION_BYTES = 24,
     PEAL_MESSAGE_BYTES = 240
 };
@@ -24,10 +26,20 @@ enum {
 #define PEAL_HELLO_MAGIC UINT64_C(0x31306f6c656c6c70)
 #define PEAL_FRAME_MAGIC UINT32_C(0x7266706c)
 
+/* Where a process listens for those of other hosts. */
+typedef struct peal_address {
+    unsigned char version; /* 4 or 6; 0: none */
+    unsigned char reserved;
+    unsigned char port[2];   /* big-endian, as in packets */
+    unsigned char bytes[16]; /* the first 4 of IPv4 */
+} peal_address;
+_Static_assert(sizeof(peal_address) == 20, "addresses travel as they lie");
+
 /* Where a process is to be found, and what proves that somebody was told so. */
 typedef struct peal_endpoint {
-    char name[PEAL_NAME_BYTES];
+    char name[PEAL_NAME_BYTES]; /* on its host */
     unsigned char secret[PEAL_SECRET_BYTES];
+    peal_address address[PEAL_ADDRESSES]; /* from other hosts; those behind the last: none */
 } peal_endpoint;
 
 /* What the bootstrap carries. The first two members keep their offsets in every version. */

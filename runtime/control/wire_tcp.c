@@ -156,14 +156,24 @@ static int connect_tcp(const peal_address *address, int stop, int64_t until_ns, 
     return error;
 }
 
-/* Until it is over; reads nothing that is not of the handshake. */
+/* Until it is over; reads nothing that is not of the handshake. What has begun has a moment to end
+ * well after the stop: the other side may have taken the connection, and takes its end for a death.
+ */
 static int shake(int socket, peal_handshake *h, int stop, int64_t until_ns)
 {
+    const int64_t moment_ns = 1000000000;
     unsigned char in[PEAL_CALL_BYTES];
+    bool is_stopped = false;
     while (h->state == PEAL_HANDSHAKE_GOES_ON) {
-        int error = await(socket, POLLIN, stop, until_ns);
+        int error = await(socket, POLLIN, is_stopped ? -1 : stop, until_ns);
+        if (error == ECANCELED) {
+            int64_t soon_ns = peal_clock_ns() + moment_ns;
+            is_stopped = true;
+            until_ns = soon_ns < until_ns ? soon_ns : until_ns;
+            continue;
+        }
         if (error)
-            return error;
+            return is_stopped ? ECANCELED : error;
         ssize_t got = recv(socket, in, peal_handshake_needs(h), MSG_DONTWAIT);
         if (got < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK))
             continue;

@@ -5,16 +5,7 @@
 
 #include "runtime/control/handshake.h"
 
-enum { PEAL_ADDRESSES = 4, PEAL_ADDRESS_TEXT_BYTES = 64 };
-
-/* Where a process listens. The same on every host. */
-typedef struct peal_address {
-    unsigned char version; /* 4 or 6; 0: none */
-    unsigned char reserved;
-    unsigned char port[2];   /* big-endian, as on the wire */
-    unsigned char bytes[16]; /* the first 4 of IPv4 */
-} peal_address;
-_Static_assert(sizeof(peal_address) == 20, "addresses travel as they lie");
+enum { PEAL_ADDRESS_TEXT_BYTES = 64 };
 
 /* A socket that listens on a free port of all interfaces, by IPv6 and IPv4 or what there is of
  * them; -1 and errno. */
@@ -31,8 +22,8 @@ const char *peal_wire_print_address(const peal_address *address,
  * is over; wrong ones are harmless, as their side cannot prove that it knows the secret. Returns a
  * connected socket (close-on-exec, non-blocking) on which nothing of what comes behind the
  * handshake was read. -1 and errno: EPROTO, and why in *state, where the last that answered failed
- * the handshake; ECANCELED once `stop` (-1: none) is readable; ETIMEDOUT; or of the last
- * connect(). */
+ * the handshake; ECANCELED once `stop` (-1: none) is readable, within a second; ETIMEDOUT; or of
+ * the last connect(). */
 int peal_wire_call_tcp(const peal_address *address, const unsigned char secret[PEAL_SECRET_BYTES],
                        peal_caller caller, int stop, int64_t until_ns, peal_handshake *state);
 

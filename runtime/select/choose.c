@@ -3,6 +3,7 @@
 #include "base/expression.h"
 #include "base/lowering.h"
 #include "runtime/bind/peer_path.h"
+#include "runtime/control/control.h"
 #include "runtime/select/select.h"
 #include "runtime/session/device.h"
 
@@ -290,7 +291,7 @@ peal_status peal_plan_choose_on(peal_plan *plan, const peal_backend_ops *backend
     plan->machine.tile_points = peal_lowering_tile(options->lowering);
     plan->machine.accelerator = accelerator;
     plan->machine.apart = !accelerator && peal_transport_is_network(options->transport);
-    plan->machine.node = accelerator ? NULL : plan->session->node;
+    plan->machine.node = accelerator ? NULL : peal_control_hosts(plan->session->control);
     plan->machine.traits = backend->traits;
     /* threads of the process for now: compare.c takes the fewest of all processes */
     plan->machine.workers = options->threads ? options->threads : default_threads(plan->session);

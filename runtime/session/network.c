@@ -3,25 +3,9 @@
 #include "base/clock.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { MESSAGE_STREAM = 0 /* of the control plane's streams */ };
 static const int64_t moment_ns = INT64_C(1000000000);
-
-peal_status peal_session_find_hosts(peal_session *session)
-{
-    const char *text = getenv("PEAL_TEST_HOSTS");
-    int processes = session->identity.processes, hosts = text ? atoi(text) : 0;
-    if (hosts < 2 || processes < 2)
-        return PEAL_STATUS_OK;
-    session->node = calloc((size_t)processes, sizeof(*session->node));
-    if (!session->node)
-        return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
-                           "no memory for the hosts of %d processes", processes);
-    for (int p = 0; p < processes; p++)
-        session->node[p] = (int)((int64_t)p * hosts / processes);
-    return PEAL_STATUS_OK;
-}
 
 static peal_status connect_to(void *user, int process, int *stream)
 {
@@ -60,7 +44,6 @@ void peal_session_close_network(peal_session *session)
     if (session->network)
         session->engine->close(session->network);
     session->network = NULL;
-    free(session->node);
 }
 
 void peal_session_turn(peal_session *session)

@@ -5,8 +5,6 @@
 #include "runtime/network/network.h"
 #include "runtime/session/session.h"
 
-/* For tests: PEAL_TEST_HOSTS=k has blocks of processes pretend to be on k hosts. */
-peal_status peal_session_find_hosts(peal_session *session);
 /* Opens it, unless it is open. */
 peal_status peal_session_open_network(peal_session *session);
 void peal_session_close_network(peal_session *session);

@@ -51,7 +51,6 @@ struct peal_session {
     int cores;                          /* that the processes of this host may use: 1 or more */
     bool joined;                        /* the board is there in all processes */
     int failed_first; /* the first process whose attempt failed, when last one did; -1: none */
-    int *node;        /* by process: its host; NULL: all are on this one */
     const peal_network_ops *engine; /* of network */
     peal_network *network;          /* runtime/session/network.c; NULL: no plan has needed one */
     peal_network_site network_site;

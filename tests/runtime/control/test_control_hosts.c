@@ -1,0 +1,284 @@
+/* The control plane over several hosts, which blocks of processes pretend to be: which edges are
+ * TCP, who is kept out of the port, and what is said where a call fails. */
+#define _GNU_SOURCE
+#include "base/clock.h"
+#include "runtime/control/internal.h"
+#include "runtime/control/wire_tcp.h"
+#include "tests/runtime/control/team.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const int64_t long_deadline = INT64_C(60000000000);
+
+static void run(int processes, const char *hosts, team_member member)
+{
+    test_team team;
+    assert_int_equal(setenv("PEAL_TEST_HOSTS", hosts, 1), 0);
+    team_create(&team, processes);
+    team_run(&team, member);
+    for (int p = 0; p < processes; p++)
+        assert_int_equal(team.exit_code[p], 0);
+    team_destroy(&team);
+}
+
+static int family_of(int socket)
+{
+    struct sockaddr_storage own;
+    socklen_t bytes = sizeof(own);
+    TEAM_CHECK(getsockname(socket, (struct sockaddr *)&own, &bytes) == 0);
+    return own.ss_family;
+}
+
+/* Of a TCP socket: after how long without an answer it ends. */
+static int silence_of(int socket)
+{
+    int value = -1;
+    socklen_t bytes = sizeof(value);
+    TEAM_CHECK(getsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, &bytes) == 0);
+    return value;
+}
+
+/* Edges between hosts are TCP, and only of those the one that is always read is watched; streams
+ * likewise. */
+static int look_at_edges(test_team *team, int process)
+{
+    team_seat self;
+    TEAM_CHECK(team_join(&self, team, process, long_deadline) == PEAL_STATUS_OK);
+    const int *host = peal_control_hosts(self.control);
+    TEAM_CHECK(host != NULL);
+    for (int p = 0; p < team->processes; p++)
+        TEAM_CHECK(host[p] == p * 3 / team->processes);
+    for (int i = 0; i < self.control->link_count; i++) {
+        const peal_link *link = &self.control->link[i];
+        bool is_far = host[link->process] != host[process];
+        TEAM_CHECK((family_of(link->data) != AF_UNIX) == is_far);
+        TEAM_CHECK((family_of(link->watch) != AF_UNIX) == is_far);
+        TEAM_CHECK(!is_far || (silence_of(link->watch) == 3000 && silence_of(link->data) == 0));
+        TEAM_CHECK(!is_far || link->pidfd < 0);
+    }
+    for (int other = 0; other < team->processes; other++) {
+        int stream = -1;
+        if (other == process)
+            continue;
+        TEAM_CHECK(peal_control_connect(self.control, other, 9, &stream) == PEAL_STATUS_OK);
+        TEAM_CHECK((family_of(stream) != AF_UNIX) == (host[other] != host[process]));
+        close(stream);
+    }
+    TEAM_CHECK(peal_control_barrier(self.control) == PEAL_STATUS_OK);
+    team_leave(&self);
+    return 0;
+}
+
+static void check_edges(void **state)
+{
+    (void)state;
+    run(3, "3", look_at_edges);
+    run(6, "3", look_at_edges);
+    run(11, "3", look_at_edges);
+}
+
+static int look_at_one_host(test_team *team, int process)
+{
+    team_seat self;
+    TEAM_CHECK(team_join(&self, team, process, long_deadline) == PEAL_STATUS_OK);
+    TEAM_CHECK(!peal_control_hosts(self.control));
+    TEAM_CHECK(self.control->far_listener < 0);
+    team_leave(&self);
+    return 0;
+}
+
+static void check_one_host(void **state)
+{
+    (void)state;
+    run(3, "0", look_at_one_host);
+}
+
+/* ---- strangers ---- */
+
+/* A bare connection to the port of the process. */
+static int knock(const peal_control_blob *victim)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int socket_out = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    memcpy(&address.sin_port, victim->endpoint.address[0].port, 2);
+    TEAM_CHECK(socket_out >= 0);
+    TEAM_CHECK(connect(socket_out, (struct sockaddr *)&address, sizeof(address)) == 0);
+    return socket_out;
+}
+
+/* Whether it ends, whatever is said until then. */
+static bool ends(int socket)
+{
+    char byte[256];
+    struct pollfd event = {socket, POLLIN, 0};
+    while (poll(&event, 1, 30000) == 1)
+        if (recv(socket, byte, sizeof(byte), 0) <= 0)
+            return true;
+    return false;
+}
+
+static int call(const peal_control_blob *victim, const unsigned char *secret, peal_caller caller,
+                peal_handshake *state)
+{
+    return peal_wire_call_tcp(victim->endpoint.address, secret, caller, -1,
+                              peal_clock_ns() + long_deadline, state);
+}
+
+static void say_nonsense(const peal_control_blob *victim)
+{
+    unsigned seed = 20261127;
+    for (int client = 0; client < 100; client++) {
+        unsigned char bytes[300];
+        size_t size = 1 + (size_t)(rand_r(&seed) % 300);
+        int socket = knock(victim);
+        for (size_t i = 0; i < size; i++)
+            bytes[i] = (unsigned char)rand_r(&seed);
+        TEAM_CHECK(peal_wire_send_small(socket, bytes, size));
+        TEAM_CHECK(size < PEAL_CALL_BYTES || ends(socket));
+        close(socket);
+    }
+}
+
+static void call_wrongly(const peal_control_blob *victim, const peal_control_blob *other)
+{
+    static const peal_caller callers[] = {
+        {PEAL_HELLO_DATA, 1, 0},   /* that edge is taken */
+        {PEAL_HELLO_WATCH, 1, 0},  /* and that */
+        {PEAL_HELLO_FETCH, 1, 3},  /* a descriptor stays on its host */
+        {PEAL_HELLO_STREAM, 0, 7}, /* only those with higher numbers call */
+        {PEAL_HELLO_STREAM, 2, 7}, /* there are two */
+        {PEAL_HELLO_STREAM, -1, 7}, {77, 1, 0}};
+    peal_handshake state;
+    const peal_caller right = {PEAL_HELLO_STREAM, 1, 7};
+    TEAM_CHECK(call(victim, other->endpoint.secret, right, &state) < 0);
+    TEAM_CHECK(errno == ECONNRESET);
+    for (size_t i = 0; i < sizeof(callers) / sizeof(callers[0]); i++) {
+        int socket = call(victim, victim->endpoint.secret, callers[i], &state);
+        TEAM_CHECK(socket >= 0 && ends(socket));
+        close(socket);
+    }
+}
+
+/* What a process once said to prove itself is of no use to who has heard it. */
+static void replay(const peal_control_blob *victim)
+{
+    unsigned char challenge[PEAL_CHALLENGE_BYTES], heard[PEAL_CALL_BYTES], nonce[PEAL_NONCE_BYTES];
+    peal_handshake h;
+    size_t bytes;
+    for (int turn = 0; turn < 2; turn++) {
+        int socket = knock(victim);
+        TEAM_CHECK(recv(socket, challenge, sizeof(challenge), MSG_WAITALL) == sizeof(challenge));
+        if (turn == 0) {
+            TEAM_CHECK(peal_random_bytes(nonce, sizeof(nonce)));
+            peal_handshake_calls(&h, victim->endpoint.secret, nonce,
+                                 (peal_caller){PEAL_HELLO_STREAM, 1, 8});
+            peal_handshake_take(&h, challenge, sizeof(challenge));
+            memcpy(heard, peal_handshake_say(&h, &bytes), sizeof(heard));
+        }
+        TEAM_CHECK(peal_wire_send_small(socket, heard, sizeof(heard)));
+        if (turn == 0) {
+            unsigned char answer[PEAL_ANSWER_BYTES];
+            TEAM_CHECK(recv(socket, answer, sizeof(answer), MSG_WAITALL) == sizeof(answer));
+            peal_handshake_take(&h, answer, sizeof(answer));
+            TEAM_CHECK(h.state == PEAL_HANDSHAKE_DONE);
+        } else {
+            TEAM_CHECK(recv(socket, challenge, 1, 0) <= 0);
+        }
+        close(socket);
+    }
+}
+
+/* Process 1 plays the strangers; the job goes on, and who is on this host is not kept waiting by
+ * those who say nothing. */
+static int strangers(test_team *team, int process)
+{
+    team_seat self;
+    int stream = -1, descriptor = -1;
+    TEAM_CHECK(team_join(&self, team, process, long_deadline) == PEAL_STATUS_OK);
+    const peal_control_blob *victim = &self.control->peer[0], *other = &self.control->peer[1];
+    if (process == 0)
+        TEAM_CHECK(peal_control_publish(self.control, 3, STDERR_FILENO, 4096) == PEAL_STATUS_OK);
+    if (process == 1) {
+        enum { SILENT = 100 };
+        int silent[SILENT];
+        say_nonsense(victim);
+        call_wrongly(victim, other);
+        replay(victim);
+        for (int i = 0; i < SILENT; i++)
+            silent[i] = knock(victim);
+        TEAM_CHECK(peal_control_fetch(self.control, 0, 3, &descriptor, NULL) == PEAL_STATUS_OK);
+        close(descriptor);
+        for (int i = 0; i < SILENT; i++)
+            close(silent[i]);
+    }
+    TEAM_CHECK(peal_control_barrier(self.control) == PEAL_STATUS_OK);
+    TEAM_CHECK(peal_control_connect(self.control, !process, 7, &stream) == PEAL_STATUS_OK);
+    close(stream);
+    TEAM_CHECK(self.abort_word == 0);
+    TEAM_CHECK(peal_diagnostics_count(self.diagnostics) == 0);
+    TEAM_CHECK(peal_control_barrier(self.control) == PEAL_STATUS_OK);
+    team_leave(&self);
+    return 0;
+}
+
+static void check_strangers(void **state)
+{
+    (void)state;
+    run(2, "2", strangers);
+}
+
+/* ---- what is said ---- */
+
+static int fail_to_call(test_team *team, int process)
+{
+    team_seat self;
+    peal_dial_failure why = {0};
+    unsigned char port[2];
+    TEAM_CHECK(team_join(&self, team, process, long_deadline) == PEAL_STATUS_OK);
+    peal_control_blob blob = self.control->peer[!process];
+    int listener = peal_wire_listen_tcp(port);
+    int64_t until = peal_clock_ns() + long_deadline / 60;
+    TEAM_CHECK(listener >= 0);
+    memcpy(blob.endpoint.address[0].port, port, 2);
+    blob.endpoint.address[1] = blob.endpoint.address[0];
+    TEAM_CHECK(peal_control_dial(self.control, &blob, PEAL_HELLO_STREAM, 1, until, &why) < 0);
+    TEAM_CHECK(why.error == ETIMEDOUT);
+    close(listener);
+    TEAM_CHECK(peal_control_dial(self.control, &blob, PEAL_HELLO_STREAM, 1, until, &why) < 0);
+    TEAM_CHECK(why.error == ECONNREFUSED);
+    char expected[128];
+    int number = port[0] << 8 | port[1];
+    snprintf(expected, sizeof(expected), "Connection refused at 127.0.0.1:%d, 127.0.0.1:%d", number,
+             number);
+    TEAM_CHECK(!strcmp(why.text, expected));
+    TEAM_CHECK(peal_control_barrier(self.control) == PEAL_STATUS_OK);
+    team_leave(&self);
+    return 0;
+}
+
+static void check_failures(void **state)
+{
+    (void)state;
+    run(2, "2", fail_to_call);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(check_edges),
+                                       cmocka_unit_test(check_one_host),
+                                       cmocka_unit_test(check_strangers),
+                                       cmocka_unit_test(check_failures)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
