@@ -274,7 +274,9 @@ static void spread_cause(peal_control *control, peal_bootstrap *bootstrap)
 {
     peal_notice notice;
     memset(&notice, 0, sizeof(notice));
-    const int64_t patience_ns = 2000000000; /* for an answer from another host */
+    /* Near ones answer at once or not at all; one that is far takes a handshake, and several that
+     * do not answer take the time of one. */
+    const int64_t near_ns = 100000000, far_until = peal_clock_ns() + 2000000000;
     peal_dial_failure why = {0};
     notice.kind = PEAL_NOTICE_ABORT;
     notice.status =
@@ -289,7 +291,10 @@ static void spread_cause(peal_control *control, peal_bootstrap *bootstrap)
         int socket = -1;
         if (!told && link->is_known)
             socket = peal_control_dial(control, &link->blob, PEAL_HELLO_NOTICE, 0,
-                                       peal_clock_ns() + patience_ns, &why);
+                                       peal_control_is_near(control, &link->blob)
+                                           ? peal_clock_ns() + near_ns
+                                           : far_until,
+                                       &why);
         if (socket < 0)
             continue;
         peal_wire_send_small(socket, &notice, sizeof(notice));
