@@ -122,10 +122,13 @@ static bool is_full(const service *self, guest_side side)
     return self->half_open[side] >= HALF_OPEN_LIMIT || self->guest_count >= GUEST_LIMIT;
 }
 
+/* No more at a time than may be half open: who closes at once and comes again does not keep the
+ * thread from its links. */
 static void accept_guests_of(service *self, guest_side side)
 {
-    int socket;
-    while (!is_full(self, side) && (socket = accept_one(self, side)) >= 0) {
+    int socket, taken = 0;
+    while (taken++ < HALF_OPEN_LIMIT && !is_full(self, side) &&
+           (socket = accept_one(self, side)) >= 0) {
         guest_socket *guest = &self->guest[self->guest_count];
         memset(guest, 0, sizeof(*guest));
         guest->socket = socket;
