@@ -84,8 +84,7 @@ static bool listen_to_hosts(peal_control *control)
     peal_address *own = control->mine.endpoint.address;
     if (pretended_host(&control->identity) < 0)
         return true;
-    own[0] = (peal_address){.version = 4, .bytes = {127, 0, 0, 1}};
-    control->far_listener = peal_wire_listen_tcp(own[0].port);
+    control->far_listener = peal_wire_listen_on_loopback(&own[0]);
     return control->far_listener >= 0;
 }
 
@@ -133,7 +132,8 @@ static void number_hosts(peal_control *control)
     control->host = NULL;
 }
 
-/* All processes, over the tree: this is also the proof that all are there. */
+/* All processes, over the tree: this is also the proof that all are there. With their secrets,
+ * which only edges within a host keep to themselves: see listen_to_hosts(). */
 static peal_status learn_peers(peal_control *control)
 {
     size_t processes = (size_t)control->identity.processes;

@@ -51,6 +51,13 @@ int peal_wire_listen_tcp(unsigned char port[2])
     return listen_on((struct sockaddr *)&four, sizeof(four), port);
 }
 
+int peal_wire_listen_on_loopback(peal_address *address)
+{
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    *address = (peal_address){.version = 4, .bytes = {127, 0, 0, 1}};
+    return listen_on((struct sockaddr *)&four, sizeof(four), address->port);
+}
+
 /* Whether others may reach it, and then what it is. */
 static bool address_of(const struct ifaddrs *entry, peal_address *out)
 {

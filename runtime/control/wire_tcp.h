@@ -10,6 +10,8 @@ enum { PEAL_ADDRESS_TEXT_BYTES = 64 };
 /* A socket that listens on a free port of all interfaces, by IPv6 and IPv4 or what there is of
  * them; -1 and errno. */
 int peal_wire_listen_tcp(unsigned char port[2]);
+/* One that only this host reaches, and its address; -1 and errno. */
+int peal_wire_listen_on_loopback(peal_address *address);
 /* The addresses of this host that others may reach: of interfaces that are up, not the loopback,
  * not those of a link only; at most 3 of IPv4 where there is one of IPv6. Returns their number, 0
  * to PEAL_ADDRESSES; the others become none. */
