@@ -163,20 +163,22 @@ static int connect_tcp(const peal_address *address, int stop, int64_t until_ns, 
     return error;
 }
 
-/* Until it is over; reads nothing that is not of the handshake. What has begun has a moment to end
- * well after the stop: the other side may have taken the connection, and takes its end for a death.
- */
-static int shake(int socket, peal_handshake *h, int stop, int64_t until_ns)
+/* Until it is over; reads nothing that is not of the handshake. share_ns: until when somebody has
+ * to answer at all. Once the call has been said it is finished, also a moment after the stop: the
+ * other side may have taken the connection, and would take its end for a death. */
+static int shake(int socket, peal_handshake *h, int stop, int64_t share_ns, int64_t until_ns)
 {
     const int64_t moment_ns = 1000000000;
     unsigned char in[PEAL_CALL_BYTES];
     bool is_stopped = false;
+    int64_t end_ns = share_ns;
     while (h->state == PEAL_HANDSHAKE_GOES_ON) {
-        int error = await(socket, POLLIN, is_stopped ? -1 : stop, until_ns);
+        int error = await(socket, POLLIN, is_stopped ? -1 : stop, end_ns);
         if (error == ECANCELED) {
             int64_t soon_ns = peal_clock_ns() + moment_ns;
             is_stopped = true;
             until_ns = soon_ns < until_ns ? soon_ns : until_ns;
+            end_ns = soon_ns < end_ns ? soon_ns : end_ns;
             continue;
         }
         if (error)
@@ -191,8 +193,11 @@ static int shake(int socket, peal_handshake *h, int stop, int64_t until_ns)
         peal_handshake_take(h, in, (size_t)got);
         size_t bytes;
         const void *said = peal_handshake_say(h, &bytes);
-        if (said && !peal_wire_send_small(socket, said, bytes))
+        if (!said)
+            continue;
+        if (!peal_wire_send_small(socket, said, bytes))
             return errno;
+        end_ns = until_ns;
     }
     return h->state == PEAL_HANDSHAKE_DONE ? 0 : EPROTO;
 }
@@ -217,7 +222,7 @@ int peal_wire_call_tcp(const peal_address *address, const unsigned char secret[P
         if (error)
             continue;
         peal_wire_be_prompt(fd);
-        error = shake(fd, &h, stop, share);
+        error = shake(fd, &h, stop, share, until_ns);
         if (!error || error == EPROTO) {
             was_refused = true;
             *state = h;

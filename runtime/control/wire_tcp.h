@@ -21,11 +21,11 @@ const char *peal_wire_print_address(const peal_address *address,
                                     char text[PEAL_ADDRESS_TEXT_BYTES]);
 
 /* Calls a process that listens on one of the addresses, in turn, each until its share of the time
- * is over; wrong ones are harmless, as their side cannot prove that it knows the secret. Returns a
- * connected socket (close-on-exec, non-blocking) on which nothing of what comes behind the
- * handshake was read. -1 and errno: EPROTO, and why in *state, where the last that answered failed
- * the handshake; ECANCELED once `stop` (-1: none) is readable, within a second; ETIMEDOUT; or of
- * the last connect(). */
+ * is over, but for one that has answered; wrong ones are harmless, as their side cannot prove that
+ * it knows the secret. Returns a connected socket (close-on-exec, non-blocking) on which nothing of
+ * what comes behind the handshake was read. -1 and errno: EPROTO, and why in *state, where the last
+ * that answered failed the handshake; ECANCELED once `stop` (-1: none) is readable, within a
+ * second; ETIMEDOUT; or of the last connect(). */
 int peal_wire_call_tcp(const peal_address *address, const unsigned char secret[PEAL_SECRET_BYTES],
                        peal_caller caller, int stop, int64_t until_ns, peal_handshake *state);
 

@@ -23,7 +23,7 @@ static const int64_t long_ns = INT64_C(20000000000);
 static const peal_caller caller = {PEAL_HELLO_STREAM, 3, 70};
 
 /* What somebody who listens does with the first who calls. */
-typedef enum deed { ANSWERS, SAYS_NOTHING, CLOSES, SPEAKS_OTHERWISE } deed;
+typedef enum deed { ANSWERS, ANSWERS_LATE, SAYS_NOTHING, CLOSES, SPEAKS_OTHERWISE } deed;
 
 typedef struct host {
     deed does;
@@ -61,7 +61,7 @@ static void *serve(void *argument)
     }
     if (self->does == SPEAKS_OTHERWISE)
         send(self->socket, "220 mail.example.org ESMTP; pipelining, if you please", 53, 0);
-    if (self->does != ANSWERS)
+    if (self->does != ANSWERS && self->does != ANSWERS_LATE)
         return NULL;
     memset(secret, self->secret, sizeof(secret));
     peal_random_bytes(nonce, sizeof(nonce));
@@ -69,6 +69,8 @@ static void *serve(void *argument)
     const void *said = peal_handshake_say(&self->heard, &bytes);
     send(self->socket, said, bytes, 0);
     receive(self->socket, &self->heard);
+    if (self->does == ANSWERS_LATE)
+        poll(NULL, 0, 1500);
     said = peal_handshake_say(&self->heard, &bytes);
     if (said) { /* with what comes behind it, at once */
         memcpy(out, said, bytes);
@@ -192,6 +194,21 @@ static void check_silent_first(void **state)
     assert_true(peal_clock_ns() - start >= long_ns / 20);
     expect_connected(&good, socket, &shaken);
     end(&silent);
+}
+
+/* One that has been called is not given up for the next address: it may have taken the connection.
+ * Its share would be 1 s. */
+static void check_late_answer(void **state)
+{
+    peal_address address[PEAL_ADDRESSES] = {{0}};
+    peal_handshake shaken;
+    host late;
+    (void)state;
+    begin(&late, ANSWERS_LATE, SECRET);
+    address[0] = late.address;
+    for (int i = 1; i < PEAL_ADDRESSES; i++)
+        nobody(&address[i]);
+    expect_connected(&late, call(address, -1, 4 * (long_ns / 20), &shaken), &shaken);
 }
 
 static void check_failures(void **state)
@@ -319,9 +336,10 @@ static void check_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_call),          cmocka_unit_test(check_addresses_in_turn),
-        cmocka_unit_test(check_silent_first),  cmocka_unit_test(check_failures),
-        cmocka_unit_test(check_nobody),        cmocka_unit_test(check_stop),
-        cmocka_unit_test(check_own_addresses), cmocka_unit_test(check_options)};
+        cmocka_unit_test(check_call),         cmocka_unit_test(check_addresses_in_turn),
+        cmocka_unit_test(check_silent_first), cmocka_unit_test(check_late_answer),
+        cmocka_unit_test(check_failures),     cmocka_unit_test(check_nobody),
+        cmocka_unit_test(check_stop),         cmocka_unit_test(check_own_addresses),
+        cmocka_unit_test(check_options)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
