@@ -24,6 +24,8 @@ enum {
     POLL_LIMIT = FIRST_LINK + 2 * PEAL_TREE_LINKS + GUEST_LIMIT
 };
 static const int64_t half_open_ns = INT64_C(5000000000);
+/* For the proof of one of another host while others wait: a stranger gets no longer then. */
+static const int64_t crowded_ns = INT64_C(200000000);
 
 typedef enum guest_state {
     GUEST_HELLO,
@@ -57,6 +59,7 @@ typedef struct service {
     guest_socket guest[GUEST_LIMIT];
     int guest_count, half_open[SIDES];
     bool is_starved; /* no descriptor was left for a guest: look again a little later */
+    bool is_crowded; /* there was no room for one of another host: likewise */
     struct pollfd poll[POLL_LIMIT];
     int polled_link[PEAL_TREE_LINKS];
 } service;
@@ -122,11 +125,31 @@ static bool is_full(const service *self, guest_side side)
     return self->half_open[side] >= HALF_OPEN_LIMIT || self->guest_count >= GUEST_LIMIT;
 }
 
+/* Where all the room for guests of other hosts is taken, who has proved nothing for a while leaves:
+ * a process comes again. */
+static void drop_oldest(service *self)
+{
+    guest_socket *oldest = NULL;
+    int64_t now = peal_clock_ns();
+    for (int i = 0; i < self->guest_count; i++) {
+        guest_socket *guest = &self->guest[i];
+        if (guest->state == GUEST_HANDSHAKE && now - guest->since_ns > crowded_ns &&
+            (!oldest || guest->since_ns < oldest->since_ns))
+            oldest = guest;
+    }
+    if (oldest) {
+        drop(self, oldest);
+        self->half_open[FAR]--;
+    }
+}
+
 /* No more at a time than may be half open: who closes at once and comes again does not keep the
  * thread from its links. */
 static void accept_guests_of(service *self, guest_side side)
 {
     int socket, taken = 0;
+    if (side == FAR && is_full(self, FAR))
+        drop_oldest(self);
     while (taken++ < HALF_OPEN_LIMIT && !is_full(self, side) &&
            (socket = accept_one(self, side)) >= 0) {
         guest_socket *guest = &self->guest[self->guest_count];
@@ -148,6 +171,7 @@ static void accept_guests(service *self)
     accept_guests_of(self, NEAR);
     if (self->control->far_listener >= 0)
         accept_guests_of(self, FAR);
+    self->is_crowded = self->control->far_listener >= 0 && is_full(self, FAR);
 }
 
 static bool is_ours(const peal_control *control, const peal_hello *hello)
@@ -388,7 +412,8 @@ static void *serve(void *argument)
     for (;;) {
         int count = fill_poll(self);
         bool half_open = self->half_open[NEAR] || self->half_open[FAR];
-        int timeout = self->is_starved ? 50 : half_open ? (int)(half_open_ns / 1000000) : -1;
+        bool looks_again = self->is_starved || self->is_crowded;
+        int timeout = looks_again ? 50 : half_open ? (int)(half_open_ns / 1000000) : -1;
         if (poll(self->poll, (nfds_t)count, timeout) < 0 && errno != EINTR && errno != EAGAIN)
             break;
         pthread_mutex_lock(&control->lock);
@@ -411,7 +436,7 @@ static void *serve(void *argument)
                 self->poll[FIRST_LINK + 1 + 2 * i].revents)
                 serve_link(self, &control->link[self->polled_link[i]],
                            self->poll[FIRST_LINK + 1 + 2 * i].revents != 0);
-        if (self->poll[1].revents || self->poll[3].revents || self->is_starved)
+        if (self->poll[1].revents || self->poll[3].revents || looks_again)
             accept_guests(self);
         serve_guests(self);
     }

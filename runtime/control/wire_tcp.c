@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "runtime/control/wire_tcp.h"
 #include "base/clock.h"
+#include "base/patience.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -116,19 +117,24 @@ const char *peal_wire_print_address(const peal_address *address, char text[PEAL_
 
 /* ---- calling ---- */
 
-/* 0: the socket has what is awaited; else errno. */
-static int await(int socket, short events, int stop, int64_t until_ns)
+/* 0: the socket has what is awaited; else errno. The time starts anew where this process was
+ * stopped. */
+static int await(int socket, short events, int stop, int64_t *until_ns)
 {
     struct pollfd poll_of[2] = {{socket, events, 0}, {stop, POLLIN, 0}};
+    int64_t now = peal_clock_ns();
+    peal_patience patience = peal_patience_begin(now, *until_ns > now ? *until_ns - now : 1);
     for (;;) {
-        int ready = poll(poll_of, 2, peal_poll_milliseconds(until_ns));
+        int ready = poll(poll_of, 2, peal_patience_slice_ms(&patience, now));
+        now = peal_clock_ns();
+        *until_ns += peal_patience_jumped(&patience, now);
         if (ready < 0 && errno != EINTR && errno != EAGAIN)
             return errno;
         if (ready > 0 && poll_of[1].revents)
             return ECANCELED;
         if (ready > 0 && poll_of[0].revents)
             return 0;
-        if (peal_clock_ns() >= until_ns)
+        if (now >= *until_ns)
             return ETIMEDOUT;
     }
 }
@@ -150,7 +156,7 @@ static int connect_tcp(const peal_address *address, int stop, int64_t until_ns, 
                     : 0;
     if (error == EINPROGRESS || error == EINTR) { /* either way it goes on by itself */
         socklen_t bytes = sizeof(error);
-        int late = await(fd, POLLOUT, stop, until_ns);
+        int late = await(fd, POLLOUT, stop, &until_ns);
         if (late)
             error = late;
         else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes))
@@ -173,7 +179,7 @@ static int shake(int socket, peal_handshake *h, int stop, int64_t share_ns, int6
     bool is_stopped = false;
     int64_t end_ns = share_ns;
     while (h->state == PEAL_HANDSHAKE_GOES_ON) {
-        int error = await(socket, POLLIN, is_stopped ? -1 : stop, end_ns);
+        int error = await(socket, POLLIN, is_stopped ? -1 : stop, &end_ns);
         if (error == ECANCELED) {
             int64_t soon_ns = peal_clock_ns() + moment_ns;
             is_stopped = true;
@@ -202,34 +208,65 @@ static int shake(int socket, peal_handshake *h, int stop, int64_t share_ns, int6
     return h->state == PEAL_HANDSHAKE_DONE ? 0 : EPROTO;
 }
 
+/* state: of a handshake that came to an end. */
+static int try_one(const peal_address *address, const unsigned char secret[PEAL_SECRET_BYTES],
+                   peal_caller caller, int stop, int64_t share_ns, int64_t until_ns,
+                   peal_handshake *state, int *socket_out)
+{
+    unsigned char nonce[PEAL_NONCE_BYTES];
+    peal_handshake h;
+    int fd = -1;
+    if (!peal_random_bytes(nonce, sizeof(nonce)))
+        return errno;
+    peal_handshake_calls(&h, secret, nonce, caller);
+    int error = connect_tcp(address, stop, share_ns, &fd);
+    if (error)
+        return error;
+    peal_wire_be_prompt(fd);
+    error = shake(fd, &h, stop, share_ns, until_ns);
+    if (!error || error == EPROTO)
+        *state = h;
+    if (error)
+        close(fd);
+    else
+        *socket_out = fd;
+    return error;
+}
+
+/* Who is called drops callers in the middle of a handshake where it has too many, or where it takes
+ * a pause of its own for theirs: they come again. */
+static int call_one(const peal_address *address, const unsigned char secret[PEAL_SECRET_BYTES],
+                    peal_caller caller, int stop, int64_t share_ns, int64_t until_ns,
+                    peal_handshake *state, int *socket_out)
+{
+    enum { TRIES = 6, FIRST_PAUSE_MS = 10 };
+    int error = 0;
+    for (int i = 0; i < TRIES; i++) {
+        error = try_one(address, secret, caller, stop, share_ns, until_ns, state, socket_out);
+        if (error != ECONNRESET || peal_clock_ns() >= share_ns)
+            break;
+        struct pollfd stopped = {stop, POLLIN, 0};
+        if (poll(&stopped, 1, FIRST_PAUSE_MS << i) > 0)
+            return ECANCELED;
+    }
+    return error;
+}
+
 int peal_wire_call_tcp(const peal_address *address, const unsigned char secret[PEAL_SECRET_BYTES],
                        peal_caller caller, int stop, int64_t until_ns, peal_handshake *state)
 {
     int count = 0, error = EADDRNOTAVAIL;
     bool was_refused = false;
-    unsigned char nonce[PEAL_NONCE_BYTES];
     *state = (peal_handshake){0};
     while (count < PEAL_ADDRESSES && address[count].version)
         count++;
     for (int i = 0; i < count && error != ECANCELED; i++) {
         int64_t now = peal_clock_ns(), share = now + (until_ns - now) / (count - i);
-        peal_handshake h;
         int fd = -1;
-        if (!peal_random_bytes(nonce, sizeof(nonce)))
-            return -1;
-        peal_handshake_calls(&h, secret, nonce, caller);
-        error = connect_tcp(&address[i], stop, share, &fd);
-        if (error)
-            continue;
-        peal_wire_be_prompt(fd);
-        error = shake(fd, &h, stop, share, until_ns);
-        if (!error || error == EPROTO) {
-            was_refused = true;
-            *state = h;
-        }
+        error = call_one(&address[i], secret, caller, stop, share, until_ns, state, &fd);
         if (!error)
             return fd;
-        close(fd);
+        was_refused |= error == EPROTO;
     }
     errno = was_refused && error != ECANCELED ? EPROTO : error;
     return -1;

@@ -22,12 +22,20 @@ enum { SECRET = 1, OTHER_SECRET = 2 };
 static const int64_t long_ns = INT64_C(20000000000);
 static const peal_caller caller = {PEAL_HELLO_STREAM, 3, 70};
 
-/* What somebody who listens does with the first who calls. */
-typedef enum deed { ANSWERS, ANSWERS_LATE, SAYS_NOTHING, CLOSES, SPEAKS_OTHERWISE } deed;
+/* What somebody who listens does with those who call, until one has got through. */
+typedef enum deed {
+    ANSWERS,
+    ANSWERS_LATE,
+    ANSWERS_THE_THIRD,
+    SAYS_NOTHING,
+    CLOSES,
+    SPEAKS_OTHERWISE
+} deed;
 
 typedef struct host {
     deed does;
-    int secret, listener, socket;
+    int secret, listener, socket, over;
+    int calls;
     peal_address address;
     peal_handshake heard;
     pthread_t thread;
@@ -45,24 +53,28 @@ static void receive(int socket, peal_handshake *h)
     }
 }
 
-static void *serve(void *argument)
+static void hang_up(host *self)
 {
-    host *self = argument;
+    close(self->socket);
+    self->socket = -1;
+}
+
+/* Whether it has kept the connection. */
+static bool serve_one(host *self)
+{
     unsigned char secret[PEAL_SECRET_BYTES], nonce[PEAL_NONCE_BYTES];
     char out[PEAL_ANSWER_BYTES + 5];
     size_t bytes;
-    struct pollfd called = {self->listener, POLLIN, 0};
-    if (poll(&called, 1, 20000) <= 0)
-        return NULL;
     self->socket = accept(self->listener, NULL, NULL);
-    if (self->does == CLOSES) {
-        close(self->socket);
-        self->socket = -1;
+    self->calls++;
+    if (self->does == CLOSES || (self->does == ANSWERS_THE_THIRD && self->calls < 3)) {
+        hang_up(self);
+        return false;
     }
     if (self->does == SPEAKS_OTHERWISE)
         send(self->socket, "220 mail.example.org ESMTP; pipelining, if you please", 53, 0);
-    if (self->does != ANSWERS && self->does != ANSWERS_LATE)
-        return NULL;
+    if (self->does == SPEAKS_OTHERWISE || self->does == SAYS_NOTHING)
+        return true;
     memset(secret, self->secret, sizeof(secret));
     peal_random_bytes(nonce, sizeof(nonce));
     peal_handshake_called(&self->heard, secret, nonce);
@@ -76,9 +88,16 @@ static void *serve(void *argument)
         memcpy(out, said, bytes);
         memcpy(out + bytes, "hello", 5);
         send(self->socket, out, bytes + 5, 0);
-    } else {
-        close(self->socket);
-        self->socket = -1;
+    } else
+        hang_up(self);
+    return said;
+}
+
+static void *serve(void *argument)
+{
+    host *self = argument;
+    struct pollfd event[2] = {{self->listener, POLLIN, 0}, {self->over, POLLIN, 0}};
+    while (poll(event, 2, 20000) > 0 && !event[1].revents && !serve_one(self)) {
     }
     return NULL;
 }
@@ -94,14 +113,17 @@ static void begin(host *self, deed does, int secret)
     unsigned char port[2];
     *self = (host){.does = does, .secret = secret, .socket = -1};
     self->listener = peal_wire_listen_tcp(port);
-    assert_true(self->listener >= 0);
+    self->over = eventfd(0, EFD_CLOEXEC);
+    assert_true(self->listener >= 0 && self->over >= 0);
     address_on_loopback(&self->address, port);
     assert_int_equal(pthread_create(&self->thread, NULL, serve, self), 0);
 }
 
 static void end(host *self)
 {
+    eventfd_write(self->over, 1);
     pthread_join(self->thread, NULL);
+    close(self->over);
     close(self->listener);
     if (self->socket >= 0)
         close(self->socket);
@@ -156,6 +178,23 @@ static void check_call(void **state)
     begin(&good, ANSWERS, SECRET);
     address[0] = good.address;
     expect_connected(&good, call(address, -1, long_ns, &shaken), &shaken);
+}
+
+/* Who is dropped comes again, a few times. */
+static void check_drops(void **state)
+{
+    peal_address address[PEAL_ADDRESSES] = {{0}};
+    peal_handshake shaken;
+    host full, closed;
+    (void)state;
+    begin(&full, ANSWERS_THE_THIRD, SECRET);
+    begin(&closed, CLOSES, SECRET);
+    address[0] = full.address;
+    expect_connected(&full, call(address, -1, long_ns, &shaken), &shaken);
+    address[0] = closed.address;
+    assert_int_equal(call(address, -1, long_ns, &shaken), -1);
+    end(&closed);
+    assert_int_equal(closed.calls, 6);
 }
 
 /* Those before it are of a port where nobody listens, of another job, of no peal, and of one that
@@ -335,11 +374,15 @@ static void check_options(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_call),         cmocka_unit_test(check_addresses_in_turn),
-        cmocka_unit_test(check_silent_first), cmocka_unit_test(check_late_answer),
-        cmocka_unit_test(check_failures),     cmocka_unit_test(check_nobody),
-        cmocka_unit_test(check_stop),         cmocka_unit_test(check_own_addresses),
-        cmocka_unit_test(check_options)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(check_call),
+                                       cmocka_unit_test(check_drops),
+                                       cmocka_unit_test(check_addresses_in_turn),
+                                       cmocka_unit_test(check_silent_first),
+                                       cmocka_unit_test(check_late_answer),
+                                       cmocka_unit_test(check_failures),
+                                       cmocka_unit_test(check_nobody),
+                                       cmocka_unit_test(check_stop),
+                                       cmocka_unit_test(check_own_addresses),
+                                       cmocka_unit_test(check_options)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
