@@ -132,8 +132,8 @@ static void number_hosts(peal_control *control)
     control->host = NULL;
 }
 
-/* All processes, over the tree: this is also the proof that all are there. With their secrets,
- * which only edges within a host keep to themselves: see listen_to_hosts(). */
+/* All processes, over the tree: this is also the proof that all are there. An edge between hosts
+ * can be read on its way, so secrets stay behind where there are such: see peal_control_find(). */
 static peal_status learn_peers(peal_control *control)
 {
     size_t processes = (size_t)control->identity.processes;
@@ -144,8 +144,10 @@ static peal_status learn_peers(peal_control *control)
         return peal_report(control->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL,
                            "out of memory for where %d processes are", control->identity.processes);
     }
-    peal_status status =
-        peal_control_allgather(control, &control->mine, sizeof(control->mine), control->peer);
+    peal_control_blob told = control->mine;
+    if (control->far_listener >= 0)
+        memset(told.endpoint.secret, 0, sizeof(told.endpoint.secret));
+    peal_status status = peal_control_allgather(control, &told, sizeof(told), control->peer);
     if (status == PEAL_STATUS_OK)
         number_hosts(control);
     return status;
@@ -175,6 +177,7 @@ peal_status peal_control_open(peal_bootstrap *bootstrap, _Atomic int *abort_word
     control->abort_word = abort_word;
     control->deadline_ns = deadline_ns;
     control->diagnostics = diagnostics;
+    control->bootstrap = bootstrap;
     control->listener = control->far_listener = control->wake = control->aborted =
         control->launcher = -1;
     init_lock(control);

@@ -156,19 +156,33 @@ static void await_cause(peal_control *control)
     pthread_mutex_unlock(&control->lock);
 }
 
-peal_status peal_control_lost_owner(peal_control *control, int process, const char *before)
+/* Not simply gone. */
+static bool is_out_of_reach(const peal_dial_failure *why)
+{
+    static const int all[] = {ETIMEDOUT, EPROTO, EACCES, ENOENT, EHOSTUNREACH, ENETUNREACH};
+    for (size_t i = 0; why && i < sizeof(all) / sizeof(all[0]); i++)
+        if (why->error == all[i])
+            return true;
+    return false;
+}
+
+peal_status peal_control_lost_owner(peal_control *control, int process, const char *before,
+                                    const peal_dial_failure *why)
 {
     await_cause(control);
     peal_status status = peal_control_cause_status(control);
     if (status != PEAL_STATUS_OK)
         return status;
-    return peal_report(control->diagnostics, PEAL_E_PROCESS_LOST, (peal_source){0}, NULL,
-                       "process %d closed before %s", process, before);
+    return is_out_of_reach(why)
+               ? peal_report(control->diagnostics, PEAL_E_PROCESS_LOST, (peal_source){0}, NULL,
+                             "process %d cannot be reached: %s", process, why->text)
+               : peal_report(control->diagnostics, PEAL_E_PROCESS_LOST, (peal_source){0}, NULL,
+                             "process %d closed before %s", process, before);
 }
 
-static peal_status lost_owner(peal_control *control, int process)
+static peal_status lost_owner(peal_control *control, int process, const peal_dial_failure *why)
 {
-    return peal_control_lost_owner(control, process, "it had offered its memory");
+    return peal_control_lost_owner(control, process, "it had offered its memory", why);
 }
 
 static peal_status await_descriptor(peal_control *control, int socket, int process, int key,
@@ -180,7 +194,7 @@ static peal_status await_descriptor(peal_control *control, int socket, int proce
         if (got > 0)
             return PEAL_STATUS_OK;
         if (got < 0)
-            return lost_owner(control, process);
+            return lost_owner(control, process, NULL);
         peal_status status = peal_control_cause_status(control);
         if (status != PEAL_STATUS_OK)
             return status;
@@ -207,7 +221,6 @@ peal_status peal_control_fetch(peal_control *control, int process, int key, int 
 {
     int64_t unasked;
     peal_source nowhere = {0};
-    int64_t until = peal_clock_ns() + control->deadline_ns;
     if (process < 0 || process >= control->identity.processes)
         return peal_report(control->diagnostics, PEAL_E_COLLECTIVE_MISMATCH, nowhere, NULL,
                            "memory of process %d asked for: there are %d", process,
@@ -215,13 +228,12 @@ peal_status peal_control_fetch(peal_control *control, int process, int key, int 
     if (process == control->identity.process)
         return fetch_own(control, key, descriptor, bytes ? bytes : &unasked);
     peal_dial_failure why = {0};
-    int socket =
-        peal_control_dial(control, &control->peer[process], PEAL_HELLO_FETCH, key, until, &why);
+    int socket = peal_control_call(control, process, PEAL_HELLO_FETCH, key, &why);
     if (socket < 0 && peal_is_lack_of_means(why.error))
         return peal_report(control->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, nowhere, NULL,
                            "cannot ask process %d for its memory: %s", process, why.text);
     if (socket < 0)
-        return lost_owner(control, process);
+        return lost_owner(control, process, &why);
     peal_status status =
         await_descriptor(control, socket, process, key, descriptor, bytes ? bytes : &unasked);
     close(socket);

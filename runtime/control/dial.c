@@ -1,5 +1,6 @@
 /* Calls to other processes: by the name of a socket on one host, by TCP between hosts. */
 #define _GNU_SOURCE
+#include "base/clock.h"
 #include "runtime/control/internal.h"
 #include "runtime/control/wire_tcp.h"
 
@@ -80,4 +81,17 @@ int peal_control_dial(const peal_control *control, const peal_control_blob *blob
     if (socket < 0)
         say_why(blob, is_near, errno, &state, why);
     return socket;
+}
+
+int peal_control_call(peal_control *control, int process, peal_hello_kind kind, int key,
+                      peal_dial_failure *why)
+{
+    int64_t until_ns = peal_clock_ns() + control->deadline_ns;
+    const peal_control_blob *blob = peal_control_find(control, process, until_ns);
+    if (blob)
+        return peal_control_dial(control, blob, kind, key, until_ns, why);
+    why->error = ENOENT;
+    snprintf(why->text, sizeof(why->text), "the %s bootstrap does not say where it is",
+             control->identity.name);
+    return -1;
 }

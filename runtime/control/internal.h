@@ -43,6 +43,7 @@ struct peal_control {
     _Atomic int *abort_word;
     int64_t deadline_ns;
     peal_diagnostics *diagnostics;
+    peal_bootstrap *bootstrap;
 
     int listener;
     int far_listener; /* for processes of other hosts; -1: there are none */
@@ -52,7 +53,8 @@ struct peal_control {
     pthread_t thread;
     bool has_thread;
     peal_control_blob mine;
-    peal_control_blob *peer; /* of all processes, once the tree stands */
+    peal_control_blob *peer; /* of all processes, once the tree stands; a secret that is all zero
+                                stayed behind */
     int *host;               /* of each, by number; NULL: all are on one */
     uint64_t sequence;       /* of collective calls */
 
@@ -106,6 +108,12 @@ int peal_control_dial(const peal_control *control, const peal_control_blob *blob
 int peal_tree_size(int process, int processes);
 /* Fills control->link: the parent first (but for process 0), then children, nearest first. */
 void peal_tree_init(peal_control *control);
+/* Where that process is to be called: its blob with the secret, for which the bootstrap is asked
+ * where it has not come with the others. NULL: the bootstrap does not say. */
+const peal_control_blob *peal_control_find(peal_control *control, int process, int64_t until_ns);
+/* Dials any process once the tree stands, within the deadline. */
+int peal_control_call(peal_control *control, int process, peal_hello_kind kind, int key,
+                      peal_dial_failure *why);
 /* Finds the neighbours by the bootstrap and connects. On failure tells those it can reach. */
 peal_status peal_tree_connect(peal_control *control, peal_bootstrap *bootstrap);
 
@@ -118,8 +126,9 @@ const peal_published *peal_published_find(const peal_control *control, int key);
 /* Sends the number of bytes, and with it the descriptor. */
 bool peal_descriptor_send(int socket, const peal_published *published);
 /* What is told when a process is gone before what was asked of it: its cause, if that comes within
- * a moment. */
-peal_status peal_control_lost_owner(peal_control *control, int process, const char *before);
+ * a moment. why: it could not be called; NULL: it closed. */
+peal_status peal_control_lost_owner(peal_control *control, int process, const char *before,
+                                    const peal_dial_failure *why);
 
 /* Takes the socket, until it is asked for; false: it is not taken. */
 bool peal_stream_keep(peal_control *control, int process, int key, int socket);

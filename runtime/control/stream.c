@@ -91,15 +91,13 @@ static peal_status await(peal_control *control, int process, int key, int *strea
 static peal_status connect_to(peal_control *control, int process, int key, int *stream)
 {
     peal_dial_failure why = {0};
-    int socket = peal_control_dial(control, &control->peer[process], PEAL_HELLO_STREAM, key,
-                                   peal_clock_ns() + control->deadline_ns, &why);
-    if (socket < 0 && peal_is_lack_of_means(why.error))
+    *stream = peal_control_call(control, process, PEAL_HELLO_STREAM, key, &why);
+    if (*stream >= 0)
+        return PEAL_STATUS_OK;
+    if (peal_is_lack_of_means(why.error))
         return peal_report(control->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL,
                            "cannot open a stream to process %d: %s", process, why.text);
-    if (socket < 0)
-        return peal_control_lost_owner(control, process, "a stream was open");
-    *stream = socket;
-    return PEAL_STATUS_OK;
+    return peal_control_lost_owner(control, process, "a stream was open", &why);
 }
 
 peal_status peal_control_connect(peal_control *control, int process, int key, int *stream)

@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -146,6 +147,29 @@ static peal_status get_blob(peal_control *control, peal_bootstrap *bootstrap, pe
     }
 }
 
+static bool has_secret(const peal_control_blob *blob)
+{
+    static const unsigned char none[PEAL_SECRET_BYTES];
+    return memcmp(blob->endpoint.secret, none, sizeof(none)) != 0;
+}
+
+const peal_control_blob *peal_control_find(peal_control *control, int process, int64_t until_ns)
+{
+    peal_control_blob blob, *peer = &control->peer[process];
+    size_t bytes = 0;
+    int64_t left = until_ns - peal_clock_ns();
+    if (has_secret(peer))
+        return peer;
+    memset(&blob, 0, sizeof(blob));
+    if (left <= 0 || control->bootstrap->ops->get(control->bootstrap, 0, process, left, &blob,
+                                                  sizeof(blob), &bytes) != PEAL_STATUS_OK)
+        return NULL;
+    if (!is_blob_of(&blob, bytes, process) || blob.wire_version != PEAL_WIRE_VERSION)
+        return NULL;
+    *peer = blob;
+    return peer;
+}
+
 static peal_status connect_parent(peal_control *control, peal_link *link, int64_t until_ns)
 {
     char message[PEAL_MESSAGE_BYTES];
@@ -190,21 +214,38 @@ static int missing_child(const peal_control *control)
     return -1;
 }
 
-/* A child of this host that ended after it had published will never connect: its socket is gone.
- * -1: none. */
+/* Whether nobody listens at its socket's name any more. */
+static bool is_name_gone(const peal_link *link)
+{
+    int probe = peal_wire_connect(link->blob.endpoint.name, 0);
+    if (probe < 0)
+        return errno == ECONNREFUSED;
+    close(probe);
+    return false;
+}
+
+/* Nothing is said on it before both of a child's connections are there: what can be read is its
+ * end. */
+static bool has_ended(int socket)
+{
+    char byte;
+    ssize_t got = recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return !got || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/* A child that ended after it had published will never connect: on this host its name is gone, and
+ * if it ends between its two connections, the first one does. -1: none. */
 static int dead_child(peal_control *control)
 {
     for (int i = peal_control_has_parent(control); i < control->link_count; i++) {
         const peal_link *link = &control->link[i];
         pthread_mutex_lock(&control->lock);
-        bool is_missing =
-            (link->data == -1 || link->watch == -1) && peal_control_is_near(control, &link->blob);
+        bool is_missing = link->data == -1 || link->watch == -1;
+        int half = is_missing ? link->data : -1; /* only this thread closes it */
         pthread_mutex_unlock(&control->lock);
-        int probe = is_missing ? peal_wire_connect(link->blob.endpoint.name, 0) : -1;
-        if (is_missing && probe < 0 && errno == ECONNREFUSED)
+        if (is_missing && ((half >= 0 && has_ended(half)) ||
+                           (peal_control_is_near(control, &link->blob) && is_name_gone(link))))
             return link->process;
-        if (probe >= 0)
-            close(probe);
     }
     return -1;
 }

@@ -50,6 +50,17 @@ static int silence_of(int socket)
     return value;
 }
 
+static const peal_control_blob *find(const team_seat *self, int process)
+{
+    return peal_control_find(self->control, process, peal_clock_ns() + long_deadline);
+}
+
+static bool knows_secret(const team_seat *self, int process)
+{
+    static const unsigned char none[PEAL_SECRET_BYTES];
+    return memcmp(self->control->peer[process].endpoint.secret, none, sizeof(none)) != 0;
+}
+
 /* Edges between hosts are TCP, and only of those the one that is always read is watched; streams
  * likewise. */
 static int look_at_edges(test_team *team, int process)
@@ -72,9 +83,11 @@ static int look_at_edges(test_team *team, int process)
         int stream = -1;
         if (other == process)
             continue;
+        TEAM_CHECK(!knows_secret(&self, other)); /* it has not come over the tree */
         TEAM_CHECK(peal_control_connect(self.control, other, 9, &stream) == PEAL_STATUS_OK);
         TEAM_CHECK((family_of(stream) != AF_UNIX) == (host[other] != host[process]));
         close(stream);
+        TEAM_CHECK(knows_secret(&self, other) == (other < process)); /* of whom it has called */
     }
     TEAM_CHECK(peal_control_barrier(self.control) == PEAL_STATUS_OK);
     team_leave(&self);
@@ -200,18 +213,21 @@ static void replay(const peal_control_blob *victim)
     }
 }
 
-/* Process 1 plays the strangers; the job goes on, and who is on this host is not kept waiting by
- * those who say nothing. */
+/* Process 1 plays the strangers; the job goes on, and those who say nothing keep nobody waiting:
+ * not at all who is on this host, and not for long who is on another. */
 static int strangers(test_team *team, int process)
 {
     team_seat self;
     int stream = -1, descriptor = -1;
     TEAM_CHECK(team_join(&self, team, process, long_deadline) == PEAL_STATUS_OK);
-    const peal_control_blob *victim = &self.control->peer[0], *other = &self.control->peer[1];
+    const peal_control_blob *victim = find(&self, 0);
+    const peal_control_blob *other = find(&self, 1);
     if (process == 0)
-        TEAM_CHECK(peal_control_publish(self.control, 3, STDERR_FILENO, 4096) == PEAL_STATUS_OK);
+        TEAM_CHECK(peal_control_publish(self.control, 3, STDERR_FILENO, 4096) == PEAL_STATUS_OK &&
+                   peal_control_connect(self.control, 1, 6, &stream) == PEAL_STATUS_OK &&
+                   !close(stream));
     if (process == 1) {
-        enum { SILENT = 100 };
+        enum { SILENT = 800 }; /* turns of 5 s would be too many */
         int silent[SILENT];
         say_nonsense(victim);
         call_wrongly(victim, other);
@@ -220,6 +236,8 @@ static int strangers(test_team *team, int process)
             silent[i] = knock(victim);
         TEAM_CHECK(peal_control_fetch(self.control, 0, 3, &descriptor, NULL) == PEAL_STATUS_OK);
         close(descriptor);
+        TEAM_CHECK(peal_control_connect(self.control, 0, 6, &stream) == PEAL_STATUS_OK);
+        close(stream);
         for (int i = 0; i < SILENT; i++)
             close(silent[i]);
     }
@@ -241,13 +259,48 @@ static void check_strangers(void **state)
 
 /* ---- what is said ---- */
 
+/* The last process has made the first of its two connections when it ends. */
+static int end_halfway(test_team *team, int process)
+{
+    team_seat self;
+    if (process == team->processes - 1) {
+        peal_control_blob parent, own = {.magic = PEAL_BLOB_MAGIC,
+                                         .wire_version = PEAL_WIRE_VERSION,
+                                         .process = process,
+                                         .processes = team->processes,
+                                         .host = "elsewhere"};
+        peal_handshake state;
+        size_t bytes;
+        peal_bootstrap *bootstrap = team_bootstrap(team, process);
+        int listener = peal_wire_listen_on_loopback(&own.endpoint.address[0]);
+        bootstrap->ops->put(bootstrap, 0, &own, sizeof(own));
+        TEAM_CHECK(bootstrap->ops->get(bootstrap, 0, 0, long_deadline, &parent, sizeof(parent),
+                                       &bytes) == PEAL_STATUS_OK);
+        TEAM_CHECK(listener >= 0 && call(&parent, parent.endpoint.secret,
+                                         (peal_caller){PEAL_HELLO_DATA, process, 0}, &state) >= 0);
+        bootstrap->ops->close(bootstrap);
+        return 0;
+    }
+    TEAM_CHECK(team_join(&self, team, process, long_deadline) == PEAL_STATUS_PEER_LOST);
+    TEAM_CHECK(strstr(peal_diagnostics_at(self.diagnostics, 0)->message,
+                      "process 1 ended before it had joined"));
+    peal_diagnostics_destroy(self.diagnostics);
+    return 0;
+}
+
+static void check_halfway(void **state)
+{
+    (void)state;
+    run(2, "2", end_halfway);
+}
+
 static int fail_to_call(test_team *team, int process)
 {
     team_seat self;
     peal_dial_failure why = {0};
     unsigned char port[2];
     TEAM_CHECK(team_join(&self, team, process, long_deadline) == PEAL_STATUS_OK);
-    peal_control_blob blob = self.control->peer[!process];
+    peal_control_blob blob = *find(&self, !process);
     int listener = peal_wire_listen_tcp(port);
     int64_t until = peal_clock_ns() + long_deadline / 60;
     TEAM_CHECK(listener >= 0);
@@ -279,6 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(check_edges),
                                        cmocka_unit_test(check_one_host),
                                        cmocka_unit_test(check_strangers),
+                                       cmocka_unit_test(check_halfway),
                                        cmocka_unit_test(check_failures)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
