@@ -35,6 +35,8 @@ static peal_status check_desc(const peal_session_desc *desc, peal_diagnostics *d
 static peal_status open_board(peal_session *session)
 {
     int64_t bytes = (int64_t)sizeof(peal_barrier_slot) * (session->identity.processes + 1);
+    if (peal_session_spans_hosts(session)) /* see runtime/session/barrier.c */
+        return PEAL_STATUS_OK;
     int key = session->next_key++, from = peal_diagnostics_count(session->diagnostics);
     peal_status status = PEAL_STATUS_OK;
     bool first = session->identity.process == 0, several = session->identity.processes > 1;
@@ -51,6 +53,17 @@ static peal_status open_board(peal_session *session)
     status = peal_control_fetch(session->control, 0, key, &descriptor, NULL);
     return status ? status
                   : peal_segment_import(descriptor, bytes, session->diagnostics, &session->board);
+}
+
+/* The shares of the processes of this host come first; returns how many they are. */
+static int keep_own_host(const peal_session *session, peal_core_share *all)
+{
+    const int *host = peal_control_hosts(session->control);
+    int kept = 0;
+    for (int p = 0; p < session->identity.processes; p++)
+        if (!host || host[p] == host[session->identity.process])
+            all[kept++] = all[p];
+    return kept;
 }
 
 /* Alone, a process knows; else all tell each other. */
@@ -73,7 +86,7 @@ static peal_status count_cores(peal_session *session)
         status = peal_control_allgather(session->control, &mine, sizeof(mine), all);
     }
     if (!status)
-        session->cores = peal_cores_of(all, processes);
+        session->cores = peal_cores_of(all, keep_own_host(session, all));
     if (all != &mine)
         free(all);
     return status;

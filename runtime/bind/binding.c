@@ -139,10 +139,9 @@ peal_status peal_binding_allocate(peal_binding *binding, peal_session *session,
 
 static bool same_host(void *user, int process)
 {
-    /* a job spans one host until a network transport exists: peal_control_open sees to it */
-    (void)user;
-    (void)process;
-    return true;
+    const peal_binding *binding = user;
+    const int *host = peal_control_hosts(binding->session->control);
+    return !host || host[process] == host[binding->process];
 }
 
 static unsigned char *hosted(void *user, int rank)
@@ -213,13 +212,17 @@ static const char *device_refuses(void *user, int process)
 }
 
 /* The transport of the channels with a peer; none: the nearest. */
-static peal_transport_kind transport_with(const peal_schedule *schedule, int peer, bool here)
+static peal_transport_kind transport_with(peal_binding *binding, const peal_schedule *schedule,
+                                          int peer)
 {
+    int process = schedule->peer[peer].process;
     for (int c = 0; c < schedule->channel_count; c++)
         if (schedule->channel[c].peer_index == peer)
             return schedule->channel[c].transport;
-    if (here)
+    if (process == binding->process)
         return PEAL_TRANSPORT_SELF;
+    if (!same_host(binding, process))
+        return PEAL_TRANSPORT_TCP;
     return schedule->machine->accelerator && schedule->machine->path != PEAL_PATH_STAGED
                ? PEAL_TRANSPORT_P2P
                : PEAL_TRANSPORT_SHM;
@@ -240,7 +243,7 @@ static peal_status attach_rank(peal_binding *binding, peal_bound_rank *rank)
     const peal_schedule *schedule = rank->schedule;
     for (int i = 0; i < schedule->peer_count; i++) {
         const peal_peer *peer = &schedule->peer[i];
-        peal_transport_kind kind = transport_with(schedule, i, peer->process == binding->process);
+        peal_transport_kind kind = transport_with(binding, schedule, i);
         const peal_transport_ops *transport = peal_transport_of(kind);
         const char *reason =
             transport ? transport->refuses(&site, peer->process) : "it is not part of this build";

@@ -28,6 +28,7 @@ typedef struct round_trip {
      * that is next to the culprit names it. */
     int64_t up_until_ns, down_until_ns;
     peal_patience patience; /* both are later by as much as this process was stopped */
+    int64_t since_ns;       /* when they began to count: the call, or that another was last busy */
 } round_trip;
 
 static round_trip begin(peal_control *control, operation_kind operation)
@@ -35,8 +36,30 @@ static round_trip begin(peal_control *control, operation_kind operation)
     int64_t now = peal_clock_ns(), deadline = control->deadline_ns;
     int depth = __builtin_popcount((unsigned)control->identity.process);
     control->sequence++;
-    return (round_trip){control, operation, now + deadline / 8 * 7 - deadline / 64 * depth,
-                        now + deadline, peal_patience_begin(now, deadline)};
+    atomic_store(&control->waits, true);
+    return (round_trip){control,
+                        operation,
+                        now + deadline / 8 * 7 - deadline / 64 * depth,
+                        now + deadline,
+                        peal_patience_begin(now, deadline),
+                        now};
+}
+
+static peal_status end(const round_trip *call, peal_status status)
+{
+    atomic_store(&call->control->waits, false);
+    return status;
+}
+
+/* Somebody who comes later is busy until then: the time starts anew. */
+static void wait_for_busy(round_trip *call)
+{
+    int64_t heard = atomic_load(&call->control->busy_heard_ns);
+    if (heard <= call->since_ns)
+        return;
+    call->up_until_ns += heard - call->since_ns;
+    call->down_until_ns += heard - call->since_ns;
+    call->since_ns = heard;
 }
 
 static bool is_parent(const round_trip *call, int process)
@@ -82,14 +105,19 @@ static peal_status closed(const round_trip *call, int process)
 
 static peal_status wait_for(round_trip *call, const peal_link *link, short events)
 {
-    struct pollfd event[2] = {{link->data, events, 0}, {call->control->aborted, POLLIN, 0}};
+    const int64_t turn_ns = 1000000;
+    const peal_control *control = call->control;
+    struct pollfd event[2] = {{link->data, events, 0}, {control->aborted, POLLIN, 0}};
+    if (control->turn)
+        control->turn(control->turn_user);
     int64_t begin = peal_clock_ns(), left = limit_of(call, link) - begin;
     call->patience.last_ns = begin;
-    int64_t slice = peal_patience_slice(&call->patience, begin);
+    int64_t slice = control->turn ? turn_ns : peal_patience_slice(&call->patience, begin);
     int ready = poll(event, 2, peal_poll_milliseconds(begin + (slice < left ? slice : left)));
     int64_t jump = peal_patience_jumped(&call->patience, peal_clock_ns());
     call->up_until_ns += jump;
     call->down_until_ns += jump;
+    wait_for_busy(call);
     int64_t until = limit_of(call, link);
     if (ready > 0 && event[1].revents)
         return peal_control_cause_status(call->control);
@@ -248,7 +276,7 @@ peal_status peal_control_allgather(peal_control *control, const void *mine, size
     status = collect_up(&call, start, bytes);
     if (status == PEAL_STATUS_OK)
         status = pass_down(&call, all, bytes * (size_t)control->identity.processes);
-    return status;
+    return end(&call, status);
 }
 
 peal_status peal_control_barrier(peal_control *control)
@@ -261,7 +289,7 @@ peal_status peal_control_barrier(peal_control *control)
     status = collect_up(&call, none, 0);
     if (status == PEAL_STATUS_OK)
         status = pass_down(&call, none, 0);
-    return status;
+    return end(&call, status);
 }
 
 peal_status peal_control_broadcast(peal_control *control, int root, void *data, size_t bytes)
@@ -285,7 +313,7 @@ peal_status peal_control_broadcast(peal_control *control, int root, void *data, 
         root < me + peal_tree_size(me, processes))
         status = send_frame(&call, parent(&call), data, bytes);
     /* ... then down to all; whoever has it already gets the same once more. */
-    return status == PEAL_STATUS_OK ? pass_down(&call, data, bytes) : status;
+    return end(&call, status == PEAL_STATUS_OK ? pass_down(&call, data, bytes) : status);
 }
 
 /* The blobs of a subtree: `count` sizes, then the bytes one after the other. */
@@ -438,5 +466,5 @@ peal_status peal_control_gather(peal_control *control, const void *mine, size_t 
                                : unpack_all(&call, mine, bytes, child, blob, size);
     for (int i = 0; i < control->link_count; i++)
         free(child[i].data);
-    return status;
+    return end(&call, status);
 }

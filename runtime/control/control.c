@@ -243,3 +243,9 @@ const int *peal_control_hosts(const peal_control *control)
 {
     return control->host;
 }
+
+void peal_control_meanwhile(peal_control *control, void (*turn)(void *user), void *user)
+{
+    control->turn = turn;
+    control->turn_user = user;
+}

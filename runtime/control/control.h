@@ -32,6 +32,13 @@ const peal_bootstrap_identity *peal_control_identity(const peal_control *control
  * one. Of the control. */
 const int *peal_control_hosts(const peal_control *control);
 
+/* While a process says that it is busy (as often as it says that it is not), the others wait for it
+ * in collective calls without a deadline: only of jobs on several hosts, and not while it is in
+ * such a call itself. Any thread. */
+void peal_control_busy(peal_control *control, bool busy);
+/* What a process does now and then while it waits in a collective call; NULL: nothing. */
+void peal_control_meanwhile(peal_control *control, void (*turn)(void *user), void *user);
+
 /* all[p] gets the `bytes` bytes of process p. Collective. */
 peal_status peal_control_allgather(peal_control *control, const void *mine, size_t bytes,
                                    void *all);

@@ -225,6 +225,9 @@ peal_status peal_control_fetch(peal_control *control, int process, int key, int 
         return peal_report(control->diagnostics, PEAL_E_COLLECTIVE_MISMATCH, nowhere, NULL,
                            "memory of process %d asked for: there are %d", process,
                            control->identity.processes);
+    if (control->host && control->host[process] != control->host[control->identity.process])
+        return peal_report(control->diagnostics, PEAL_E_COLLECTIVE_MISMATCH, nowhere, NULL,
+                           "memory of process %d asked for: it is on another host", process);
     if (process == control->identity.process)
         return fetch_own(control, key, descriptor, bytes ? bytes : &unasked);
     peal_dial_failure why = {0};

@@ -73,9 +73,8 @@ int peal_control_dial(const peal_control *control, const peal_control_blob *blob
 {
     const peal_caller caller = {kind, control->identity.process, key};
     peal_handshake state = {0};
-    /* A descriptor goes by no other way, and without an address there is none. */
-    bool is_near = kind == PEAL_HELLO_FETCH || !blob->endpoint.address[0].version ||
-                   peal_control_is_near(control, blob);
+    /* Without an address there is only the name: in vain between true hosts. */
+    bool is_near = !blob->endpoint.address[0].version || peal_control_is_near(control, blob);
     int socket = is_near ? dial_near(control, blob, caller, until_ns)
                          : dial_far(control, blob, caller, until_ns, &state);
     if (socket < 0)

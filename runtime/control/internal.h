@@ -19,6 +19,7 @@ typedef struct peal_link {
     int data, watch;
     int pidfd; /* of the process, -1 without: its sockets may live on in a child that it forked */
     size_t notice_bytes; /* of `notice` that have arrived */
+    int64_t busy_ns;     /* when it was last told that somebody is busy */
     peal_notice notice;
     peal_control_blob blob;
 } peal_link;
@@ -57,6 +58,12 @@ struct peal_control {
                                 stayed behind */
     int *host;               /* of each, by number; NULL: all are on one */
     uint64_t sequence;       /* of collective calls */
+    void (*turn)(void *user);
+    void *turn_user;
+
+    _Atomic int busy;              /* how often this process has said that it is */
+    _Atomic bool waits;            /* it is in a collective call */
+    _Atomic int64_t busy_heard_ns; /* when another one last said so */
 
     pthread_mutex_t lock;
     pthread_cond_t changed; /* of anything below */
@@ -116,6 +123,12 @@ int peal_control_call(peal_control *control, int process, peal_hello_kind kind, 
                       peal_dial_failure *why);
 /* Finds the neighbours by the bootstrap and connects. On failure tells those it can reach. */
 peal_status peal_tree_connect(peal_control *control, peal_bootstrap *bootstrap);
+
+/* How often it is said that somebody is busy; 0: all are on one host, where a board says it. */
+int64_t peal_busy_interval(const peal_control *control);
+/* Of the service thread: tells the neighbours if this process is; passes on what one has said. */
+void peal_busy_say(peal_control *control);
+void peal_busy_hear(peal_control *control, const peal_link *from);
 
 peal_status peal_service_start(peal_control *control);
 void peal_service_stop(peal_control *control);

@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -127,18 +128,14 @@ static bool is_full(const service *self, guest_side side)
 
 /* Where all the room for guests of other hosts is taken, who has proved nothing for a while leaves:
  * a process comes again. */
-static void drop_oldest(service *self)
+static void make_room(service *self)
 {
-    guest_socket *oldest = NULL;
     int64_t now = peal_clock_ns();
     for (int i = 0; i < self->guest_count; i++) {
         guest_socket *guest = &self->guest[i];
-        if (guest->state == GUEST_HANDSHAKE && now - guest->since_ns > crowded_ns &&
-            (!oldest || guest->since_ns < oldest->since_ns))
-            oldest = guest;
-    }
-    if (oldest) {
-        drop(self, oldest);
+        if (guest->state != GUEST_HANDSHAKE || now - guest->since_ns <= crowded_ns)
+            continue;
+        drop(self, guest);
         self->half_open[FAR]--;
     }
 }
@@ -149,7 +146,7 @@ static void accept_guests_of(service *self, guest_side side)
 {
     int socket, taken = 0;
     if (side == FAR && is_full(self, FAR))
-        drop_oldest(self);
+        make_room(self);
     while (taken++ < HALF_OPEN_LIMIT && !is_full(self, side) &&
            (socket = accept_one(self, side)) >= 0) {
         guest_socket *guest = &self->guest[self->guest_count];
@@ -366,6 +363,8 @@ static void serve_link(service *self, peal_link *link, bool is_dead)
         link->notice_bytes = 0;
         if (link->notice.kind == PEAL_NOTICE_LEAVE)
             link->left = true;
+        else if (link->notice.kind == PEAL_NOTICE_BUSY)
+            peal_busy_hear(control, link);
         else
             take_cause(control, &link->notice, link->process);
     }
@@ -405,15 +404,29 @@ static int fill_poll(service *self)
     return count;
 }
 
+static bool looks_again(const service *self)
+{
+    return self->is_starved || self->is_crowded;
+}
+
+static int poll_timeout(const service *self)
+{
+    const int soon_ms = 50, half_open_ms = (int)(half_open_ns / 1000000);
+    int64_t busy_ns = peal_busy_interval(self->control);
+    int timeout = looks_again(self)                               ? soon_ms
+                  : self->half_open[NEAR] || self->half_open[FAR] ? half_open_ms
+                                                                  : -1;
+    int busy_ms = busy_ns ? (int)(busy_ns / 1000000) + 1 : -1;
+    return busy_ms >= 0 && (timeout < 0 || busy_ms < timeout) ? busy_ms : timeout;
+}
+
 static void *serve(void *argument)
 {
     service *self = argument;
     peal_control *control = self->control;
     for (;;) {
         int count = fill_poll(self);
-        bool half_open = self->half_open[NEAR] || self->half_open[FAR];
-        bool looks_again = self->is_starved || self->is_crowded;
-        int timeout = looks_again ? 50 : half_open ? (int)(half_open_ns / 1000000) : -1;
+        int timeout = poll_timeout(self);
         if (poll(self->poll, (nfds_t)count, timeout) < 0 && errno != EINTR && errno != EAGAIN)
             break;
         pthread_mutex_lock(&control->lock);
@@ -422,10 +435,8 @@ static void *serve(void *argument)
         if (stopping)
             break;
         if (self->poll[0].revents) {
-            uint64_t events;
-            if (read(control->wake, &events, sizeof(events)) < 0) {
-                /* nothing to read: somebody else's poll() error, looked at below */
-            }
+            eventfd_t events;
+            eventfd_read(control->wake, &events); /* nothing: an error, looked at below */
         }
         if (self->poll[2].revents) {
             control->launcher = -1; /* of this thread, once it runs */
@@ -436,9 +447,10 @@ static void *serve(void *argument)
                 self->poll[FIRST_LINK + 1 + 2 * i].revents)
                 serve_link(self, &control->link[self->polled_link[i]],
                            self->poll[FIRST_LINK + 1 + 2 * i].revents != 0);
-        if (self->poll[1].revents || self->poll[3].revents || looks_again)
+        if (self->poll[1].revents || self->poll[3].revents || looks_again(self))
             accept_guests(self);
         serve_guests(self);
+        peal_busy_say(control);
     }
     for (int i = 0; i < self->guest_count; i++)
         drop(self, &self->guest[i]);
@@ -470,10 +482,8 @@ peal_status peal_service_start(peal_control *control)
 
 void peal_service_wake(peal_control *control)
 {
-    uint64_t one = 1;
-    if (control->wake >= 0 && write(control->wake, &one, sizeof(one)) < 0) {
-        /* EAGAIN: it is about to wake up anyway */
-    }
+    if (control->wake >= 0)
+        eventfd_write(control->wake, 1); /* EAGAIN: it is about to wake up anyway */
 }
 
 void peal_service_stop(peal_control *control)

@@ -72,7 +72,11 @@ typedef struct peal_hello {
 } peal_hello;
 _Static_assert(sizeof(peal_hello) == 64, "a first frame has 64 bytes");
 
-typedef enum peal_notice_kind { PEAL_NOTICE_ABORT = 1, PEAL_NOTICE_LEAVE } peal_notice_kind;
+typedef enum peal_notice_kind {
+    PEAL_NOTICE_ABORT = 1,
+    PEAL_NOTICE_LEAVE,
+    PEAL_NOTICE_BUSY /* somebody that way will come, but not yet: a job on several hosts */
+} peal_notice_kind;
 
 /* A frame of a watch connection. */
 typedef struct peal_notice {

@@ -1,8 +1,9 @@
-/* Barriers: how the processes of a host start and finish together, on a board of shared memory.
+/* Barriers: how the processes of a job start and finish together: on one host on a board of shared
+ * memory, on several by an allgather of the control plane.
  *
- * A process writes its claim and releases its round; the others acquire it. There are two claims
- * a process: nobody can be two rounds ahead of one who still reads, since a round ends only when
- * all have written it. */
+ * On the board a process writes its claim and releases its round; the others acquire it. There are
+ * two claims a process: nobody can be two rounds ahead of one who still reads, since a round ends
+ * only when all have written it. */
 #include "runtime/session/network.h"
 #include "runtime/session/session.h"
 
@@ -11,6 +12,7 @@
 #include "base/patience.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,6 +26,10 @@ static peal_barrier_slot *slot_of(const peal_session *session, int process)
 
 void peal_session_running(peal_session *session, bool running)
 {
+    if (!session->board.base) {
+        peal_control_busy(session->control, running);
+        return;
+    }
     peal_barrier_slot *slot = slot_of(session, session->identity.process);
     atomic_store_explicit(&slot->pid, (int32_t)getpid(), memory_order_relaxed);
     atomic_fetch_add_explicit(&slot->running, running ? 1 : -1, memory_order_release);
@@ -56,7 +62,7 @@ static peal_status report_absence(const peal_session *session, int p, bool stopp
 peal_backoff peal_session_backoff(const peal_session *session)
 {
     peal_backoff backoff = peal_backoff_of_processes();
-    if (session->identity.processes > session->cores)
+    if (session->identity.local_processes > session->cores)
         backoff.spins = 0;
     return backoff;
 }
@@ -121,15 +127,21 @@ static peal_status report_overwritten(const peal_session *session, int p)
         p);
 }
 
-/* Equal in all processes, so that all report the same and return the same. */
-static peal_status compare(peal_session *session)
+/* What process p says: in `all`, or on the board. */
+static const peal_claim *claim_of(const peal_session *session, const peal_claim *all, int p)
 {
-    const peal_barrier_claim *first = &slot_of(session, 0)->claim[session->round & 1];
+    return all ? &all[p] : &slot_of(session, p)->claim[session->round & 1].said;
+}
+
+/* Equal in all processes, so that all report the same and return the same. */
+static peal_status compare(peal_session *session, const peal_claim *all)
+{
+    const peal_claim *first = claim_of(session, all, 0);
     for (int p = 0; p < session->identity.processes; p++)
-        if (!is_kind(slot_of(session, p)->claim[session->round & 1].kind))
+        if (!is_kind(claim_of(session, all, p)->kind))
             return report_overwritten(session, p);
     for (int p = 1; p < session->identity.processes; p++) {
-        const peal_barrier_claim *other = &slot_of(session, p)->claim[session->round & 1];
+        const peal_claim *other = claim_of(session, all, p);
         if (other->kind != first->kind)
             return peal_report(session->diagnostics, PEAL_E_CALLS_DIFFER, PEAL_NO_SOURCE, NULL,
                                "process 0 calls %s, process %d calls %s", kind_name(first->kind), p,
@@ -150,22 +162,41 @@ static peal_status compare(peal_session *session)
     return PEAL_STATUS_OK;
 }
 
-peal_status peal_session_barrier(peal_session *session, int kind, uint64_t hash, int64_t count)
+static peal_status meet_on_board(peal_session *session, const peal_claim *said)
 {
-    int from = peal_diagnostics_count(session->diagnostics);
-    if (peal_session_status(session))
-        return peal_session_cause(session);
     session->round++;
     peal_barrier_claim *mine =
         &slot_of(session, session->identity.process)->claim[session->round & 1];
-    mine->hash = hash;
-    mine->count = count;
-    mine->kind = kind;
+    mine->said = *said;
     atomic_store_explicit(&mine->round, session->round, memory_order_release);
     peal_status status = PEAL_STATUS_OK;
     for (int p = 0; !status && p < session->identity.processes; p++)
         status = wait_for(session, p);
+    return status ? status : compare(session, NULL);
+}
+
+static peal_status meet_by_control(peal_session *session, const peal_claim *said)
+{
+    peal_claim *all = calloc((size_t)session->identity.processes, sizeof(*all));
+    if (!all)
+        return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
+                           "no memory to compare %d processes", session->identity.processes);
+    peal_status status = peal_control_allgather(session->control, said, sizeof(*said), all);
+    if (status && peal_session_status(session))
+        status = peal_session_cause(session);
     if (!status)
-        status = compare(session);
+        status = compare(session, all);
+    free(all);
+    return status;
+}
+
+peal_status peal_session_barrier(peal_session *session, int kind, uint64_t hash, int64_t count)
+{
+    const peal_claim said = {.hash = hash, .count = count, .kind = kind};
+    int from = peal_diagnostics_count(session->diagnostics);
+    if (peal_session_status(session))
+        return peal_session_cause(session);
+    peal_status status =
+        session->board.base ? meet_on_board(session, &said) : meet_by_control(session, &said);
     return status ? peal_session_fail(session, status, from) : PEAL_STATUS_OK;
 }

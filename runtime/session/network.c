@@ -25,6 +25,11 @@ static void fail(void *user, peal_status status, const char *message)
     atomic_store(&session->lost_stream_ns, peal_clock_ns());
 }
 
+static void turn(void *session)
+{
+    peal_session_turn(session);
+}
+
 peal_status peal_session_open_network(peal_session *session)
 {
     if (session->network)
@@ -36,7 +41,11 @@ peal_status peal_session_open_network(peal_session *session)
                                                 .connect = connect_to,
                                                 .fail = fail};
     session->engine = &peal_network_tcp;
-    return session->engine->open(&session->network_site, session->diagnostics, &session->network);
+    peal_status status =
+        session->engine->open(&session->network_site, session->diagnostics, &session->network);
+    if (!status) /* others may wait for room in our sockets */
+        peal_control_meanwhile(session->control, turn, session);
+    return status;
 }
 
 void peal_session_close_network(peal_session *session)

@@ -16,16 +16,21 @@
 
 #define PEAL_NO_SOURCE ((peal_source){0})
 
-/* What a process says at a barrier. One cache line pair, so that pollers don't disturb writers. */
+/* What a process says at a barrier. */
+typedef struct peal_claim {
+    uint64_t hash; /* of what must be equal */
+    int64_t count; /* steps or exchanges: must be equal too */
+    int32_t kind;  /* which call */
+    int32_t reserved;
+} peal_claim;
+
+/* The same on the board. One cache line pair, so that pollers don't disturb writers. */
 typedef struct peal_barrier_claim {
     _Alignas(128) _Atomic uint64_t round; /* store: release; load: acquire */
-    uint64_t hash;                        /* of what must be equal */
-    int64_t count;                        /* steps or exchanges: must be equal too */
-    int32_t kind;                         /* which call */
-    int32_t status;
+    peal_claim said;
 } peal_barrier_claim;
 
-/* A process's slot on the board that all processes of the host map. */
+/* A process's slot on the board that all processes of the job map. */
 typedef struct peal_barrier_slot {
     peal_barrier_claim claim[2];           /* by parity of the round */
     _Alignas(128) _Atomic int32_t running; /* runs under way here: others wait without a deadline */
@@ -41,7 +46,8 @@ struct peal_session {
     int64_t deadline_ns;
     int next_key; /* of published segments; the same in all processes from a compile's claims on:
                      some may have failed earlier than others before */
-    peal_segment board; /* a peal_barrier_slot a process, and one for peal_session_told */
+    peal_segment board; /* a peal_barrier_slot a process, and one for peal_session_told; no base:
+                           the job has several hosts */
     uint64_t round;
     peal_device *device; /* runtime/session/device.c */
     const char *device_reason;
@@ -49,7 +55,7 @@ struct peal_session {
     peal_device_identity *neighbours;   /* devices by process, once a plan has compared them */
     struct peal_peer_paths *peer_paths; /* runtime/bind/peer_path.c; NULL: nothing was asked */
     int cores;                          /* that the processes of this host may use: 1 or more */
-    bool joined;                        /* the board is there in all processes */
+    bool joined;                        /* all processes have come so far */
     int failed_first; /* the first process whose attempt failed, when last one did; -1: none */
     const peal_network_ops *engine; /* of network */
     peal_network *network;          /* runtime/session/network.c; NULL: no plan has needed one */
@@ -64,6 +70,12 @@ struct peal_session {
 /* For words that other processes of this host store, most often within microseconds: spins only if
  * each process has a core. */
 peal_backoff peal_session_backoff(const peal_session *session);
+
+/* Whether messages between some of its processes have to go by a network. */
+static inline bool peal_session_spans_hosts(const peal_session *session)
+{
+    return peal_control_hosts(session->control) != NULL;
+}
 
 /* What the tools need beside <peal/session.h>. */
 peal_diagnostics *peal_session_diagnostics(peal_session *session);

@@ -163,6 +163,7 @@ static int all_segments(test_team *team, int process)
                PEAL_STATUS_OK);
     TEAM_CHECK(peal_segment_create(BYTES, true, NULL, &mine) == PEAL_STATUS_OK);
     mine.base[100] = (unsigned char)(process + 1);
+    const int *host = peal_control_hosts(control);
     bool late = process % 2 == 0 && team->processes > 1;
     if (!late)
         TEAM_CHECK(peal_control_publish(control, KEY, mine.descriptor, process + 1) ==
@@ -174,8 +175,12 @@ static int all_segments(test_team *team, int process)
             TEAM_CHECK(peal_control_publish(control, KEY, mine.descriptor, process + 1) ==
                        PEAL_STATUS_OK);
         }
-        TEAM_CHECK(peal_control_fetch(control, other, KEY, &descriptor, &told) == PEAL_STATUS_OK);
-        TEAM_CHECK(told == other + 1);
+        peal_status status = peal_control_fetch(control, other, KEY, &descriptor, &told);
+        if (host && host[other] != host[process]) {
+            TEAM_CHECK(status == PEAL_STATUS_INTERNAL);
+            continue;
+        }
+        TEAM_CHECK(status == PEAL_STATUS_OK && told == other + 1);
         TEAM_CHECK(fcntl(descriptor, F_GETFD) & FD_CLOEXEC);
         TEAM_CHECK(peal_segment_import(descriptor, BYTES, NULL, &theirs) == PEAL_STATUS_OK);
         TEAM_CHECK(theirs.base[100] == other + 1);
@@ -236,6 +241,8 @@ static void check_replaced(void **state)
 {
     test_team team;
     (void)state;
+    if (getenv("PEAL_TEST_HOSTS")) /* the two are on two */
+        skip();
     team_create(&team, 2);
     team_run(&team, publish_twice);
     assert_int_equal(team.exit_code[0], 0);

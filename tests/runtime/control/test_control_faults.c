@@ -437,6 +437,8 @@ static void check_fetch_deadline(void **state)
 {
     test_team team;
     (void)state;
+    if (is_over_tcp())
+        skip();
     team_create(&team, 2);
     team_run(&team, fetch_never_published);
     for (int p = 0; p < 2; p++) {
@@ -471,6 +473,8 @@ static void check_fetch_from_who_dies(void **state)
 {
     static const int victims[] = {0, 3, 7};
     (void)state;
+    if (is_over_tcp())
+        skip();
     for (int v = 0; v < 3; v++) {
         test_team team;
         char expected[64];

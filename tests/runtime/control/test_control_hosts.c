@@ -167,14 +167,14 @@ static void say_nonsense(const peal_control_blob *victim)
 static void call_wrongly(const peal_control_blob *victim, const peal_control_blob *other)
 {
     static const peal_caller callers[] = {
-        {PEAL_HELLO_DATA, 1, 0},   /* that edge is taken */
-        {PEAL_HELLO_WATCH, 1, 0},  /* and that */
-        {PEAL_HELLO_FETCH, 1, 3},  /* a descriptor stays on its host */
+        {PEAL_HELLO_DATA, 2, 0},   /* that edge is taken */
+        {PEAL_HELLO_WATCH, 2, 0},  /* and that */
+        {PEAL_HELLO_FETCH, 2, 3},  /* a descriptor stays on its host */
         {PEAL_HELLO_STREAM, 0, 7}, /* only those with higher numbers call */
-        {PEAL_HELLO_STREAM, 2, 7}, /* there are two */
-        {PEAL_HELLO_STREAM, -1, 7}, {77, 1, 0}};
+        {PEAL_HELLO_STREAM, 3, 7}, /* there are three */
+        {PEAL_HELLO_STREAM, -1, 7}, {77, 2, 0}};
     peal_handshake state;
-    const peal_caller right = {PEAL_HELLO_STREAM, 1, 7};
+    const peal_caller right = {PEAL_HELLO_STREAM, 2, 7};
     TEAM_CHECK(call(victim, other->endpoint.secret, right, &state) < 0);
     TEAM_CHECK(errno == ECONNRESET);
     for (size_t i = 0; i < sizeof(callers) / sizeof(callers[0]); i++) {
@@ -196,7 +196,7 @@ static void replay(const peal_control_blob *victim)
         if (turn == 0) {
             TEAM_CHECK(peal_random_bytes(nonce, sizeof(nonce)));
             peal_handshake_calls(&h, victim->endpoint.secret, nonce,
-                                 (peal_caller){PEAL_HELLO_STREAM, 1, 8});
+                                 (peal_caller){PEAL_HELLO_STREAM, 2, 8});
             peal_handshake_take(&h, challenge, sizeof(challenge));
             memcpy(heard, peal_handshake_say(&h, &bytes), sizeof(heard));
         }
@@ -213,37 +213,51 @@ static void replay(const peal_control_blob *victim)
     }
 }
 
-/* Process 1 plays the strangers; the job goes on, and those who say nothing keep nobody waiting:
- * not at all who is on this host, and not for long who is on another. */
+enum { KEY = 3, FIRST = 6, SECOND = 7 };
+
+static void open_stream(const team_seat *self, int process, int key)
+{
+    int stream = -1;
+    TEAM_CHECK(peal_control_connect(self->control, process, key, &stream) == PEAL_STATUS_OK);
+    close(stream);
+}
+
+static void play_strangers(const team_seat *self)
+{
+    enum { SILENT = 800 }; /* turns of 5 s would be too many */
+    const peal_control_blob *victim = find(self, 0);
+    int silent[SILENT];
+    say_nonsense(victim);
+    call_wrongly(victim, find(self, 2));
+    replay(victim);
+    for (int i = 0; i < SILENT; i++)
+        silent[i] = knock(victim);
+    TEAM_CHECK(peal_control_barrier(self->control) == PEAL_STATUS_OK);
+    open_stream(self, 0, FIRST);
+    for (int i = 0; i < SILENT; i++)
+        close(silent[i]);
+}
+
+/* Process 2 is on another host and plays the strangers; the job goes on, and those who say nothing
+ * keep nobody waiting: not at all who is on this host, and not for long who is on another. */
 static int strangers(test_team *team, int process)
 {
     team_seat self;
-    int stream = -1, descriptor = -1;
+    int descriptor = -1;
     TEAM_CHECK(team_join(&self, team, process, long_deadline) == PEAL_STATUS_OK);
-    const peal_control_blob *victim = find(&self, 0);
-    const peal_control_blob *other = find(&self, 1);
-    if (process == 0)
-        TEAM_CHECK(peal_control_publish(self.control, 3, STDERR_FILENO, 4096) == PEAL_STATUS_OK &&
-                   peal_control_connect(self.control, 1, 6, &stream) == PEAL_STATUS_OK &&
-                   !close(stream));
-    if (process == 1) {
-        enum { SILENT = 800 }; /* turns of 5 s would be too many */
-        int silent[SILENT];
-        say_nonsense(victim);
-        call_wrongly(victim, other);
-        replay(victim);
-        for (int i = 0; i < SILENT; i++)
-            silent[i] = knock(victim);
-        TEAM_CHECK(peal_control_fetch(self.control, 0, 3, &descriptor, NULL) == PEAL_STATUS_OK);
-        close(descriptor);
-        TEAM_CHECK(peal_control_connect(self.control, 0, 6, &stream) == PEAL_STATUS_OK);
-        close(stream);
-        for (int i = 0; i < SILENT; i++)
-            close(silent[i]);
+    if (process == 2)
+        play_strangers(&self);
+    else
+        TEAM_CHECK(peal_control_barrier(self.control) == PEAL_STATUS_OK);
+    if (process == 0) {
+        TEAM_CHECK(peal_control_publish(self.control, KEY, STDERR_FILENO, 4096) == PEAL_STATUS_OK);
+        open_stream(&self, 2, FIRST);
     }
-    TEAM_CHECK(peal_control_barrier(self.control) == PEAL_STATUS_OK);
-    TEAM_CHECK(peal_control_connect(self.control, !process, 7, &stream) == PEAL_STATUS_OK);
-    close(stream);
+    if (process == 1) {
+        TEAM_CHECK(peal_control_fetch(self.control, 0, KEY, &descriptor, NULL) == PEAL_STATUS_OK);
+        close(descriptor);
+    } else
+        open_stream(&self, 2 - process, SECOND);
     TEAM_CHECK(self.abort_word == 0);
     TEAM_CHECK(peal_diagnostics_count(self.diagnostics) == 0);
     TEAM_CHECK(peal_control_barrier(self.control) == PEAL_STATUS_OK);
@@ -254,7 +268,50 @@ static int strangers(test_team *team, int process)
 static void check_strangers(void **state)
 {
     (void)state;
-    run(2, "2", strangers);
+    run(3, "2", strangers);
+}
+
+/* ---- who is busy ---- */
+
+static const int64_t short_deadline = INT64_C(1000000000);
+
+/* The last process comes to the barrier after several deadlines. */
+static int come_late(test_team *team, int process)
+{
+    team_seat self;
+    TEAM_CHECK(team_join(&self, team, process, short_deadline) == PEAL_STATUS_OK);
+    if (process == team->processes - 1) {
+        peal_control_busy(self.control, true);
+        poll(NULL, 0, 2500);
+        peal_control_busy(self.control, false);
+    }
+    TEAM_CHECK(peal_control_barrier(self.control) == PEAL_STATUS_OK);
+    team_leave(&self);
+    return 0;
+}
+
+/* Two say that they are busy while they wait for the last one, which never comes. */
+static int wait_in_vain(test_team *team, int process)
+{
+    team_seat self;
+    TEAM_CHECK(team_join(&self, team, process, short_deadline) == PEAL_STATUS_OK);
+    if (process == team->processes - 1)
+        poll(&(struct pollfd){self.control->aborted, POLLIN, 0}, 1, -1);
+    else {
+        peal_control_busy(self.control, true);
+        TEAM_CHECK(peal_control_barrier(self.control) == PEAL_STATUS_DEADLINE);
+    }
+    TEAM_CHECK(self.abort_word == PEAL_STATUS_DEADLINE);
+    team_leave(&self);
+    return 0;
+}
+
+static void check_busy(void **state)
+{
+    (void)state;
+    run(2, "2", come_late);
+    run(8, "3", come_late); /* process 7 is three hops from 0 */
+    run(3, "3", wait_in_vain);
 }
 
 /* ---- what is said ---- */
@@ -332,6 +389,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(check_edges),
                                        cmocka_unit_test(check_one_host),
                                        cmocka_unit_test(check_strangers),
+                                       cmocka_unit_test(check_busy),
                                        cmocka_unit_test(check_halfway),
                                        cmocka_unit_test(check_failures)};
     return cmocka_run_group_tests(tests, NULL, NULL);
