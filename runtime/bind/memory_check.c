@@ -57,6 +57,15 @@ static peal_status need_of(const peal_session *session, peal_compilation *compil
     return status;
 }
 
+/* Limits of another host are others, whatever they are called there. */
+static void keep_apart(const peal_session *session, peal_memory_room *room)
+{
+    const int *host = peal_control_hosts(session->control);
+    for (int i = 0; host && i < room->limit_count; i++)
+        room->limit[i].id ^=
+            (uint64_t)host[session->identity.process] * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 static peal_status judge(peal_session *session, const peal_memory_room *all)
 {
     int64_t need, have;
@@ -87,6 +96,7 @@ peal_status peal_binding_check_memory(peal_session *session, peal_compilation *c
     status = peal_session_agree(session, status, from);
     if (!status) {
         peal_memory_room_ask("", need, &own);
+        keep_apart(session, &own);
         if (processes == 1)
             all[0] = own;
         else

@@ -100,10 +100,12 @@ static peal_status resolve(peal_exchange *exchange, const peal_halo_desc *desc)
     status = peal_graph_resolve(exchange->graph, session->diagnostics, &data);
     if (!status)
         status = peal_transport_check(desc->transport, session->diagnostics);
-    if (!status && peal_transport_is_network(desc->transport))
-        status = peal_report(session->diagnostics, PEAL_E_NOT_BY_NETWORK, PEAL_NO_SOURCE,
-                             "leave the transport to auto",
-                             "an exchange without a graph cannot go over sockets");
+    bool spans = peal_session_spans_hosts(session);
+    if (!status && (spans || peal_transport_is_network(desc->transport)))
+        status =
+            peal_report(session->diagnostics, PEAL_E_NOT_BY_NETWORK, PEAL_NO_SOURCE,
+                        spans ? "start all processes on one host" : "leave the transport to auto",
+                        "an exchange without a graph cannot go over sockets");
     if (!status)
         status = choose_machine(exchange, desc);
     if (!status)

@@ -153,11 +153,45 @@ peal_status peal_session_keep_files(peal_session *session, const peal_graph_data
     return peal_session_agree(session, status, from);
 }
 
+/* Their ranks count in shared memory who has written its part. */
+static const peal_statement *first_shared_save(const peal_graph_data *graph, const peal_body *body)
+{
+    const peal_statement *found = NULL;
+    for (int i = 0; i < body->count && !found; i++) {
+        const peal_statement *s = body->statement[i];
+        if (s->kind == PEAL_STATEMENT_REPEAT)
+            found = first_shared_save(graph, &s->u.loop.body);
+        else if (s->kind == PEAL_STATEMENT_SAVE &&
+                 graph->arrays[s->u.file.array].kind == PEAL_ARRAY_FIELD)
+            found = s;
+    }
+    return found;
+}
+
+static peal_status check_hosts(const peal_plan *plan)
+{
+    const peal_graph_data *graph = plan->data;
+    const peal_body *bodies[] = {&graph->setup, &graph->step.body, &graph->finish};
+    const peal_statement *save = NULL;
+    if (!peal_session_spans_hosts(plan->session))
+        return PEAL_STATUS_OK;
+    for (int i = 0; i < 3 && !save; i++)
+        save = first_shared_save(graph, bodies[i]);
+    return peal_report(plan->session->diagnostics, PEAL_E_NOT_BY_NETWORK,
+                       save ? save->source : PEAL_NO_SOURCE,
+                       "leave the save away, or start all processes on one host",
+                       "`save` of '%s': ranks on several hosts cannot write one file yet",
+                       save ? graph->arrays[save->u.file.array].name : "?");
+}
+
 peal_status peal_plan_open_saves(peal_plan *plan)
 {
     peal_session *session = plan->session;
     peal_status status = open_originals(plan);
     if (status || !is_shared(plan))
+        return status;
+    status = check_hosts(plan);
+    if (status)
         return status;
     plan->saves_key = session->next_key++;
     if (session->identity.process != 0)

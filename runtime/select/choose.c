@@ -204,12 +204,18 @@ static const peal_array *unfit_memory(const peal_plan *plan, const peal_backend_
     return NULL;
 }
 
+static bool needs_network(const peal_plan *plan)
+{
+    return peal_session_spans_hosts(plan->session) ||
+           peal_transport_is_network(plan->options.transport);
+}
+
 static const peal_backend_ops *automatic_backend(const peal_plan *plan)
 {
     const peal_backend_ops *backend = peal_backend_accelerated();
     const char *reason;
-    if (!backend || peal_transport_is_network(plan->options.transport) ||
-        find_function(plan->data, is_of_host) || !peal_session_device(plan->session, &reason) ||
+    if (!backend || needs_network(plan) || find_function(plan->data, is_of_host) ||
+        !peal_session_device(plan->session, &reason) ||
         unfit_memory(plan, backend, PEAL_MODE_STREAM, &reason))
         return &peal_backend_host;
     return backend;
@@ -222,9 +228,11 @@ static peal_status choose_backend(const peal_plan *plan, const peal_backend_ops 
         return peal_report(plan->session->diagnostics, PEAL_E_UNKNOWN_BACKEND, PEAL_NO_SOURCE,
                            "auto, host or cuda", "there is no backend '%s'", name);
     *out = !strcmp(name, "auto") ? automatic_backend(plan) : peal_backend_named(name);
-    if (*out && (*out)->open && peal_transport_is_network(plan->options.transport))
+    if (*out && (*out)->open && needs_network(plan))
         return peal_report(plan->session->diagnostics, PEAL_E_NOT_BY_NETWORK, PEAL_NO_SOURCE,
-                           "--backend host, or the transport auto",
+                           peal_session_spans_hosts(plan->session)
+                               ? "--backend host, or all processes on one host"
+                               : "--backend host, or the transport auto",
                            "messages between GPUs cannot go over sockets");
     bool has_device = !*out || !(*out)->open || peal_session_device(plan->session, &reason);
     if (!*out)
@@ -299,6 +307,29 @@ peal_status peal_plan_choose_on(peal_plan *plan, const peal_backend_ops *backend
     return status ? status : check_device_use(plan);
 }
 
+/* A transport that was asked for has to reach all. */
+static peal_status check_hosts(const peal_plan *plan)
+{
+    const char *asked = plan->options.transport;
+    bool reaches = !asked || !strcmp(asked, "auto") || peal_transport_is_network(asked);
+    if (reaches || !peal_session_spans_hosts(plan->session))
+        return PEAL_STATUS_OK;
+    return peal_report(plan->session->diagnostics, PEAL_E_SEVERAL_HOSTS, PEAL_NO_SOURCE,
+                       "leave the transport to auto, or start all processes on one host",
+                       "transport %s was asked for, but the processes run on several hosts", asked);
+}
+
+/* What auto passed over. */
+static void note_hosts(peal_plan *plan)
+{
+    const char *backend = plan->options.backend, *reason;
+    size_t used = strlen(plan->note);
+    if ((!backend || !strcmp(backend, "auto")) && peal_session_spans_hosts(plan->session) &&
+        peal_backend_accelerated() && peal_device_count(&reason) > 0)
+        snprintf(plan->note + used, sizeof(plan->note) - used,
+                 "%snot on GPUs: the processes run on several hosts", used ? "; " : "");
+}
+
 peal_status peal_plan_choose(peal_plan *plan)
 {
     const peal_plan_options *options = &plan->options;
@@ -315,10 +346,16 @@ peal_status peal_plan_choose(peal_plan *plan)
                            options->deadline_s);
     peal_status status = peal_transport_check(options->transport, plan->session->diagnostics);
     if (!status)
+        status = check_hosts(plan);
+    if (!status)
         status = peal_lowering_check(options->lowering, plan->session->diagnostics);
     if (!status)
         status = choose_backend(plan, &backend);
-    return status ? status : peal_plan_choose_on(plan, backend);
+    if (!status)
+        status = peal_plan_choose_on(plan, backend);
+    if (!status)
+        note_hosts(plan);
+    return status;
 }
 
 peal_status peal_plan_check_required(peal_plan *plan)

@@ -420,14 +420,33 @@ static void misuse(void **state)
     peal_session_destroy(session);
 }
 
+static int member_is_elsewhere(test_team *team, int process)
+{
+    const peal_halo_desc desc = {
+        .size_bytes = sizeof(desc), .axis_count = 1, .extent = {8}, .width = {1}, .field_count = 1};
+    peal_session *session = NULL;
+    peal_exchange *none = NULL;
+    TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
+    TEAM_CHECK(peal_exchange_create(session, &desc, &none) == PEAL_STATUS_ENVIRONMENT);
+    TEAM_CHECK(job_reported(session, PEAL_E_NOT_BY_NETWORK, "over sockets"));
+    peal_session_destroy(session);
+    return 0;
+}
+
+static void on_several_hosts(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("PEAL_TEST_HOSTS", "2", 1), 0);
+    job_run_all(2, member_is_elsewhere);
+    unsetenv("PEAL_TEST_HOSTS");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_of_one_process),
-        cmocka_unit_test(processes),
-        cmocka_unit_test(differing_processes),
-        cmocka_unit_test(faults),
-        cmocka_unit_test(misuse),
+        cmocka_unit_test(on_several_hosts), cmocka_unit_test(ranks_of_one_process),
+        cmocka_unit_test(processes),        cmocka_unit_test(differing_processes),
+        cmocka_unit_test(faults),           cmocka_unit_test(misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -375,6 +375,8 @@ static void a_file_outlives_the_first_to_leave(void **state)
 {
     struct stat info;
     (void)state;
+    if (getenv("PEAL_TEST_HOSTS")) /* refused */
+        skip();
     int file = mkstemps(saved_file, 4);
     assert_true(file >= 0 && close(file) == 0 && unlink(saved_file) == 0);
     job_run_all(2, member_saves_and_leaves);

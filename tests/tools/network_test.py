@@ -74,6 +74,17 @@ class Network(unittest.TestCase):
         self.assertNotEqual(code, 0)
         self.assertRegex(err, r"\[E379\]|backend cuda was asked for, but")
 
+    def test_what_several_hosts_cannot_is_refused(self):
+        hosts = environment(PEAL_TEST_HOSTS="2")
+        name = os.path.join(ROOT, "samples", "denoise", "denoise.yaml")
+        code, _, err = peal("run", name, "-n", "2", env=hosts)
+        self.assertEqual(code, 4, err)
+        self.assertRegex(err, r"denoise.yaml:\d+:\d+: error: `save` of 'shown': ranks on several hosts cannot .* \[E379\]")
+        name = os.path.join(ROOT, "samples", "jacobi2d", "jacobi2d.yaml")
+        code, _, err = peal("run", name, "-n", "2", "--transport", "shm", env=hosts)
+        self.assertEqual(code, 4, err)
+        self.assertRegex(err, r"transport shm was asked for, but the processes run on several hosts \[E313\]")
+
     def test_a_killed_process_is_told(self):
         with tempfile.TemporaryDirectory() as folder:
             for name, text in (("k.c", KILLED), ("s.yaml", SPEC)):
