@@ -111,12 +111,12 @@ static peal_status join(peal_session *session, const peal_session_desc *desc)
             : peal_bootstrap_open(session->deadline_ns, session->diagnostics, &session->bootstrap);
     if (status)
         return status;
-    status = session->bootstrap->ops->identity(session->bootstrap, &session->identity);
-    if (status)
-        return status;
     status = peal_control_open(session->bootstrap, &session->abort_word, session->deadline_ns,
                                session->diagnostics, &session->control);
-    return status ? status : finish_joining(session);
+    if (status)
+        return status;
+    session->identity = *peal_control_identity(session->control);
+    return finish_joining(session);
 }
 
 static void free_session(peal_session *session)

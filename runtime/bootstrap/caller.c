@@ -1,6 +1,7 @@
 /* The bootstrap of an application that lends its own allgather (include/peal/bootstrap.h).
  *
  * The first get of a round is collective: sizes first, then all blobs at the largest size. */
+#include "base/host.h"
 #include "runtime/bootstrap/bootstrap.h"
 
 #include <stdlib.h>
@@ -11,7 +12,8 @@ enum { BLOB_LIMIT = 1 << 20 };
 typedef struct caller {
     peal_bootstrap base;
     peal_bootstrap_callbacks callbacks;
-    int put_round, got_round; /* -1: none yet */
+    peal_bootstrap_identity me; /* no processes: not asked for yet */
+    int put_round, got_round;   /* -1: none yet */
     void *mine;
     int64_t mine_bytes;
     unsigned char *all; /* processes blobs of `stride` bytes, of got_round */
@@ -19,11 +21,39 @@ typedef struct caller {
     int64_t stride;
 } caller;
 
+/* How many processes are on the host of this one, and which of them it is: all tell each other. */
+static peal_status ask_hosts(caller *self, peal_bootstrap_identity *me)
+{
+    char mine[PEAL_HOST_BYTES] = "";
+    int processes = me->processes;
+    me->local_process = me->local_processes = 0;
+    char(*all)[PEAL_HOST_BYTES] = calloc((size_t)processes, sizeof(*all));
+    if (!all)
+        return PEAL_STATUS_ENVIRONMENT;
+    peal_host_identity(mine, sizeof(mine)); /* where there is none, the control plane says so */
+    int failed = self->callbacks.allgather(self->callbacks.user, mine, sizeof(mine), all);
+    for (int p = 0; p < processes; p++)
+        if (!failed && !memcmp(all[p], mine, sizeof(mine))) {
+            me->local_process += p < me->process;
+            me->local_processes++;
+        }
+    free(all);
+    return failed ? PEAL_STATUS_ENVIRONMENT : PEAL_STATUS_OK;
+}
+
+/* Collective the first time. */
 static peal_status identity(peal_bootstrap *bootstrap, peal_bootstrap_identity *out)
 {
-    const caller *self = (const caller *)bootstrap;
+    caller *self = (caller *)bootstrap;
     int process = self->callbacks.process, processes = self->callbacks.processes;
-    *out = (peal_bootstrap_identity){process, processes, process, processes, "caller"};
+    if (!self->me.processes) {
+        peal_bootstrap_identity me = {process, processes, process, processes, "caller"};
+        peal_status status = processes > 1 ? ask_hosts(self, &me) : PEAL_STATUS_OK;
+        if (status != PEAL_STATUS_OK)
+            return status;
+        self->me = me;
+    }
+    *out = self->me;
     return PEAL_STATUS_OK;
 }
 

@@ -78,13 +78,20 @@ static bool fill_blob(peal_control *control)
     return true;
 }
 
-/* Only a job of tests has several hosts yet: they meet on the loopback. */
+/* Where not all processes are on this host. Hosts that are pretended meet on the loopback. A host
+ * without an address is told to whom it concerns: see check_blob() of tree.c. */
 static bool listen_to_hosts(peal_control *control)
 {
+    unsigned char port[2];
     peal_address *own = control->mine.endpoint.address;
-    if (pretended_host(&control->identity) < 0)
+    const peal_bootstrap_identity *id = &control->identity;
+    bool pretends = pretended_host(id) >= 0;
+    if (!pretends && id->local_processes >= id->processes)
         return true;
-    control->far_listener = peal_wire_listen_on_loopback(&own[0]);
+    control->far_listener =
+        pretends ? peal_wire_listen_on_loopback(&own[0]) : peal_wire_listen_tcp(port);
+    if (control->far_listener >= 0 && !pretends)
+        peal_wire_addresses(port, own);
     return control->far_listener >= 0;
 }
 

@@ -49,6 +49,33 @@ static peal_status refuse(peal_control *control, peal_code code, const char *hin
     return peal_control_cause_status(control);
 }
 
+/* Whether the two can call each other: each has to know an address of the other. */
+static peal_status check_far(peal_control *control, const peal_control_blob *blob)
+{
+    char message[PEAL_MESSAGE_BYTES];
+    const peal_control_blob *mine = &control->mine;
+    bool expected = control->far_listener >= 0; /* or the bootstrap says that all are on one host */
+    const peal_control_blob *without = !mine->endpoint.address[0].version   ? mine
+                                       : !blob->endpoint.address[0].version ? blob
+                                                                            : NULL;
+    if (!without)
+        return PEAL_STATUS_OK;
+    int at = snprintf(message, sizeof(message),
+                      "processes %d and %d run on different hosts (%.36s, %.36s)", mine->process,
+                      blob->process, mine->host, blob->host);
+    if (expected)
+        snprintf(message + at, sizeof(message) - (size_t)at,
+                 ", and that of process %d has no network address but the loopback's",
+                 without->process);
+    else
+        snprintf(message + at, sizeof(message) - (size_t)at,
+                 ", but the %s bootstrap counts all processes to one", control->identity.name);
+    return refuse(control, PEAL_E_SEVERAL_HOSTS,
+                  expected ? "give it an address that the other hosts reach"
+                           : "let containers of one host share its network",
+                  message);
+}
+
 /* Whether `blob` is that of `process` in this job and can be talked to. */
 static peal_status check_blob(peal_control *control, const peal_control_blob *blob, int process)
 {
@@ -68,14 +95,7 @@ static peal_status check_blob(peal_control *control, const peal_control_blob *bl
                  process, blob->processes, mine->process, mine->processes);
         return refuse(control, PEAL_E_BOOTSTRAP_FAILED, NULL, message);
     }
-    bool is_far = !peal_control_is_near(control, blob);
-    if (is_far && (control->far_listener < 0 || !blob->endpoint.address[0].version)) {
-        snprintf(message, sizeof(message),
-                 "processes %d and %d run on different hosts (%.36s, %.36s)", mine->process,
-                 process, mine->host, blob->host);
-        return refuse(control, PEAL_E_SEVERAL_HOSTS, "start all processes on one host", message);
-    }
-    return PEAL_STATUS_OK;
+    return peal_control_is_near(control, blob) ? PEAL_STATUS_OK : check_far(control, blob);
 }
 
 /* Of another wire version only the first two members are understood. */

@@ -3,8 +3,6 @@
 #include "runtime/control/wire.h"
 #include "base/clock.h"
 
-#include "base/cache.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,7 +10,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -38,25 +35,6 @@ bool peal_random_bytes(void *out, size_t bytes)
         at += got;
         bytes -= (size_t)got;
     }
-    return true;
-}
-
-bool peal_host_identity(char *out, size_t bytes)
-{
-    char boot[64] = "unknown";
-    struct stat network = {0};
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (!file && peal_is_lack_of_means(errno))
-        return false;
-    if (file) {
-        if (fgets(boot, sizeof(boot), file))
-            boot[strcspn(boot, "\n")] = 0;
-        fclose(file);
-    }
-    /* Abstract sockets live in a network namespace. */
-    if (stat("/proc/self/ns/net", &network))
-        network.st_ino = 0;
-    snprintf(out, bytes, "%s/%llu", boot, (unsigned long long)network.st_ino);
     return true;
 }
 

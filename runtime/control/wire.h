@@ -6,6 +6,8 @@
 #ifndef PEAL_RUNTIME_CONTROL_WIRE_H
 #define PEAL_RUNTIME_CONTROL_WIRE_H
 
+#include "base/host.h"
+
 #include <peal/status.h>
 
 #include <stdbool.h>
@@ -16,7 +18,6 @@ enum {
     PEAL_WIRE_VERSION = 2,
     PEAL_NAME_BYTES = 24, /* of an abstract socket's name, without the leading NUL */
     PEAL_SECRET_BYTES = 16,
-    PEAL_HOST_BYTES = 80,
     PEAL_ADDRESSES = 4,
     PEAL_VERSION_BYTES = 24,
     PEAL_MESSAGE_BYTES = 240
@@ -99,8 +100,6 @@ int peal_poll_milliseconds(int64_t until_ns);
 
 /* Random bytes from the kernel; false: it has none. */
 bool peal_random_bytes(void *out, size_t bytes);
-/* "boot id/network namespace" of this process. */
-bool peal_host_identity(char *out, size_t bytes);
 
 /* A listening abstract socket of a fresh random name; -1 and errno. */
 int peal_wire_listen(char name[PEAL_NAME_BYTES]);
