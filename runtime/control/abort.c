@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "runtime/control/internal.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -64,7 +65,13 @@ static void report_lost(const peal_control *control)
                 control->cause_message);
 }
 
-void peal_control_lost(peal_control *control, int process)
+/* Between hosts a connection can also end because the network, or the whole host, is gone. */
+static bool is_silence(int error)
+{
+    return error && error != ECONNRESET && error != EPIPE;
+}
+
+void peal_control_lost(peal_control *control, int process, int error)
 {
     char message[PEAL_MESSAGE_BYTES];
     unsigned pid = 0;
@@ -73,8 +80,14 @@ void peal_control_lost(peal_control *control, int process)
         if (control->link[i].process == process)
             pid = control->link[i].blob.pid;
     pthread_mutex_unlock(&control->lock);
-    snprintf(message, sizeof(message), "process %d (pid %u) is gone: its connection closed",
-             process, pid);
+    if (is_silence(error))
+        snprintf(
+            message, sizeof(message),
+            "process %d (pid %u) does not answer any more: its host or the network is gone (%s)",
+            process, pid, strerror(error));
+    else
+        snprintf(message, sizeof(message), "process %d (pid %u) is gone: its connection closed",
+                 process, pid);
     peal_control_tell_cause(control, PEAL_STATUS_PEER_LOST, control->identity.process, message,
                             process, report_lost);
 }

@@ -99,7 +99,7 @@ static peal_status closed(const round_trip *call, int process)
     struct pollfd event = {call->control->aborted, POLLIN, 0};
     while (poll(&event, 1, 1000) < 0 && errno == EINTR) {
     }
-    peal_control_lost(call->control, process);
+    peal_control_lost(call->control, process, 0);
     return peal_control_cause_status(call->control);
 }
 

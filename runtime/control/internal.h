@@ -97,8 +97,8 @@ bool peal_control_tell_cause(peal_control *control, peal_status status, int proc
                              const char *message, int from, peal_cause_report *report);
 /* Status of the cause; OK if none. */
 peal_status peal_control_cause_status(const peal_control *control);
-/* Reports that the connection to `process` closed and aborts. */
-void peal_control_lost(peal_control *control, int process);
+/* Reports that the connection to `process` closed (error: 0, or why) and aborts. */
+void peal_control_lost(peal_control *control, int process, int error);
 
 /* Reports that the launcher is gone and aborts. */
 void peal_control_orphaned(peal_control *control);
