@@ -103,6 +103,32 @@ static peal_status finish_joining(peal_session *session)
     return status;
 }
 
+/* If the environment asks for it, process 0 says how the job is spread: "h0 (2), h1 (2)". */
+static void log_hosts(const peal_session *session)
+{
+    const peal_control *control = session->control;
+    const int *host = peal_control_hosts(control);
+    char text[400] = "";
+    size_t used = 0;
+    int hosts = 0, processes = session->identity.processes;
+    for (int p = 0; host && p < processes; p++)
+        hosts = host[p] >= hosts ? host[p] + 1 : hosts;
+    if (!hosts || session->identity.process != 0)
+        return;
+    for (int h = 0, count = 0; h < hosts && used < sizeof(text) - 60; h++, count = 0) {
+        int first = -1;
+        for (int p = processes - 1; p >= 0; p--)
+            if (host[p] == h) {
+                first = p;
+                count++;
+            }
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s (%d)", h ? ", " : "",
+                                 peal_control_node(control, first), count);
+    }
+    peal_bootstrap_log("%d processes on %d hosts: %s%s", processes, hosts, text,
+                       used < sizeof(text) - 60 ? "" : ", ...");
+}
+
 static peal_status join(peal_session *session, const peal_session_desc *desc)
 {
     peal_status status =
@@ -116,6 +142,7 @@ static peal_status join(peal_session *session, const peal_session_desc *desc)
     if (status)
         return status;
     session->identity = *peal_control_identity(session->control);
+    log_hosts(session);
     return finish_joining(session);
 }
 

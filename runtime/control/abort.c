@@ -74,20 +74,20 @@ static bool is_silence(int error)
 void peal_control_lost(peal_control *control, int process, int error)
 {
     char message[PEAL_MESSAGE_BYTES];
-    unsigned pid = 0;
+    peal_control_blob blob = {.pid = 0};
     pthread_mutex_lock(&control->lock);
     for (int i = 0; i < control->link_count; i++)
         if (control->link[i].process == process)
-            pid = control->link[i].blob.pid;
+            blob = control->link[i].blob;
     pthread_mutex_unlock(&control->lock);
     if (is_silence(error))
-        snprintf(
-            message, sizeof(message),
-            "process %d (pid %u) does not answer any more: its host or the network is gone (%s)",
-            process, pid, strerror(error));
+        snprintf(message, sizeof(message),
+                 "process %d (pid %u on %.*s) does not answer any more: its host or the network is "
+                 "gone (%s)",
+                 process, blob.pid, PEAL_NODE_BYTES - 1, blob.node, strerror(error));
     else
         snprintf(message, sizeof(message), "process %d (pid %u) is gone: its connection closed",
-                 process, pid);
+                 process, blob.pid);
     peal_control_tell_cause(control, PEAL_STATUS_PEER_LOST, control->identity.process, message,
                             process, report_lost);
 }

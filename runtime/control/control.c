@@ -71,6 +71,9 @@ static bool fill_blob(peal_control *control)
     snprintf(blob->version, sizeof(blob->version), "%s", PEAL_VERSION);
     if (!peal_host_identity(blob->host, sizeof(blob->host)))
         return false;
+    if (gethostname(blob->node, sizeof(blob->node)))
+        snprintf(blob->node, sizeof(blob->node), "?");
+    blob->node[sizeof(blob->node) - 1] = 0;
     int pretended = pretended_host(&control->identity);
     size_t length = strlen(blob->host);
     if (pretended >= 0)
@@ -244,6 +247,11 @@ void peal_control_disown(peal_control *control)
 const peal_bootstrap_identity *peal_control_identity(const peal_control *control)
 {
     return &control->identity;
+}
+
+const char *peal_control_node(const peal_control *control, int process)
+{
+    return control->peer ? control->peer[process].node : control->mine.node;
 }
 
 const int *peal_control_hosts(const peal_control *control)

@@ -31,6 +31,8 @@ const peal_bootstrap_identity *peal_control_identity(const peal_control *control
 /* By process: the number of its host, from 0 on as their first processes come. NULL: all are on
  * one. Of the control. */
 const int *peal_control_hosts(const peal_control *control);
+/* What the host of that process is called. Of the control. */
+const char *peal_control_node(const peal_control *control, int process);
 
 /* While a process says that it is busy (as often as it says that it is not), the others wait for it
  * in collective calls without a deadline: only of jobs on several hosts, and not while it is in

@@ -60,9 +60,10 @@ static peal_status check_far(peal_control *control, const peal_control_blob *blo
                                                                             : NULL;
     if (!without)
         return PEAL_STATUS_OK;
-    int at = snprintf(message, sizeof(message),
-                      "processes %d and %d run on different hosts (%.36s, %.36s)", mine->process,
-                      blob->process, mine->host, blob->host);
+    int at =
+        snprintf(message, sizeof(message),
+                 "processes %d and %d run on different hosts (%.*s, %.*s)", mine->process,
+                 blob->process, PEAL_NODE_BYTES - 1, mine->node, PEAL_NODE_BYTES - 1, blob->node);
     if (expected)
         snprintf(message + at, sizeof(message) - (size_t)at,
                  ", and that of process %d has no network address but the loopback's",

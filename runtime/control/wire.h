@@ -20,6 +20,7 @@ enum {
     PEAL_SECRET_BYTES = 16,
     PEAL_ADDRESSES = 4,
     PEAL_VERSION_BYTES = 24,
+    PEAL_NODE_BYTES = 48,
     PEAL_MESSAGE_BYTES = 240
 };
 
@@ -52,6 +53,7 @@ typedef struct peal_control_blob {
     char version[PEAL_VERSION_BYTES];
     peal_endpoint endpoint;
     char host[PEAL_HOST_BYTES]; /* boot and network namespace: equal iff sockets reach */
+    char node[PEAL_NODE_BYTES]; /* what the host is called: for messages only */
 } peal_control_blob;
 
 typedef enum peal_hello_kind {
