@@ -64,6 +64,10 @@ static bool add_host(int host)
 
 const char *hosts_create(void)
 {
+    const char *path = getenv("PATH");
+    char with_system[4096];
+    snprintf(with_system, sizeof(with_system), "%s:/usr/sbin:/sbin", path ? path : "/usr/bin:/bin");
+    setenv("PATH", with_system, 1); /* where tools of administrators are */
     if (!become_root())
         return "this user may not become root of a user namespace";
     if (unshare(CLONE_NEWNET | CLONE_NEWNS))

@@ -1,0 +1,116 @@
+# Jobs that mpirun starts on several hosts: network namespaces on a bridge, each with a /dev/shm and a name of its own,
+# in a network of this test's. What happens when hosts fail is in tests/runtime/hosts.
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+from common import ROOT, environment, main, peal, share
+
+SAMPLES = {"jacobi2d/jacobi2d": ["nx=64", "ny=66"], "jacobi_until/jacobi_until": ["nx=64", "ny=66"], "heat3d/heat3d": [],
+           "cg/cg": ["n=64"], "halo/halo": [], "halo/short": [], "particles/particles": [], "bfs/bfs": [],
+           "hdiff/hdiff": [], "hdiff/pair": [], "vcycle/vcycle": [], "mesh/mesh": []}
+# As ssh would: the words of the command come as one line.
+AGENT = """#!/bin/sh
+host=$1
+shift
+exec nsenter --net=/run/netns/$host unshare -m -u sh -c "
+hostname $host
+mount -t tmpfs none /dev/shm
+export TMPDIR=/dev/shm
+$*"
+"""
+NETWORK = """set -e
+mount -t tmpfs none /run
+mkdir /run/netns
+ip link set lo up
+ip link add hosts type bridge
+ip addr add 10.213.0.254/24 dev hosts
+ip link set hosts up
+for host in 0 1 2; do
+    ip netns add h$host
+    ip link add v$host type veth peer name eth0 netns h$host
+    ip link set v$host master hosts up
+    ip -n h$host link set lo up
+    ip -n h$host addr add 10.213.0.$((host + 1))/24 dev eth0
+    ip -n h$host link set eth0 up
+done
+"""
+INSIDE = "PEAL_TESTS_NETWORK"
+
+
+def enter_network():
+    """This test again, in a network and with mounts of its own; not root: as root of a user namespace."""
+    words = ["unshare", "-n", "-m"] if os.geteuid() == 0 else ["unshare", "-U", "-r", "-n", "-m"]
+    os.environ["PATH"] += ":/usr/sbin:/sbin"  # where tools of administrators are
+    missing = [tool for tool in ("mpirun", "ip", "nsenter", "unshare") if not shutil.which(tool)]
+    if missing or subprocess.run([*words, "true"], check=False, capture_output=True).returncode:
+        print("skipped: " + (f"there is no {missing[0]}" if missing else "network namespaces cannot be made"))
+        sys.exit(77)
+    os.environ[INSIDE] = "1"
+    os.execvp(words[0], [*words, sys.executable, *sys.argv])
+
+
+class Hosts(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        subprocess.run(["sh", "-c", NETWORK], check=True)
+        cls.agent = "/run/agent"
+        with open(cls.agent, "w", encoding="ascii") as file:
+            file.write(AGENT)
+        os.chmod(cls.agent, 0o755)
+
+    def run_on(self, hosts, each, *arguments, **variables):
+        """peal under mpirun on that many hosts with `each` processes a host."""
+        names = ",".join(f"h{host}:{each}" for host in range(hosts))
+        prefix = ("mpirun", "--mca", "plm_rsh_agent", self.agent, "--mca", "plm_rsh_no_tree_spawn", "1", "--oversubscribe",
+                  "--host", names, "-n", str(hosts * each))
+        return peal(*arguments, prefix=prefix, env=environment(**variables))
+
+    def agrees(self, hosts, each, sample):
+        arguments = ["run", os.path.join(ROOT, "samples", sample + ".yaml"), "--mode", "all", "--verify", "--steps", "12",
+                     "--deadline", "30s"]
+        for word in SAMPLES[sample]:
+            arguments += ["--set", word]
+        code, out, err = self.run_on(hosts, each, *arguments)
+        self.assertEqual(code, 0, f"{sample} on {hosts} hosts x {each}: {out}{err}")
+        self.assertIn("every mode equal to serial", out)
+
+    def test_samples_on_two_hosts(self):
+        for sample in share.taken(sorted(SAMPLES), 3):
+            with self.subTest(sample):
+                self.agrees(2, 2, sample)
+
+    def test_samples_on_three_hosts(self):
+        for sample in share.taken(sorted(SAMPLES), 6):
+            if sample != "mesh/mesh":  # it has parts for 4 ranks
+                with self.subTest(sample):
+                    self.agrees(3, 2, sample)
+
+    def test_one_process_a_host(self):
+        self.agrees(2, 1, "jacobi2d/jacobi2d")
+        self.agrees(3, 1, "heat3d/heat3d")
+
+    def test_what_is_said_of_paths(self):
+        name = os.path.join(ROOT, "samples", "heat3d", "heat3d.yaml")
+        code, out, err = self.run_on(2, 2, "run", name, "--mode", "sync", "--steps", "3", PEAL_LOG="info")
+        self.assertEqual(code, 0, err)
+        self.assertIn("4 processes on 2 hosts: h0 (2), h1 (2)", err)
+        self.assertIn("messages by shm+tcp", out + err)
+
+    def test_what_cannot_is_refused(self):
+        name = os.path.join(ROOT, "samples", "denoise", "denoise.yaml")
+        code, _, err = self.run_on(2, 1, "run", name)
+        self.assertEqual(code, 4, err)
+        self.assertRegex(err, r"denoise.yaml:\d+:\d+: error: `save` of 'shown': ranks on several hosts cannot .* \[E379\]")
+        name = os.path.join(ROOT, "samples", "jacobi2d", "jacobi2d.yaml")
+        code, _, err = self.run_on(2, 1, "run", name, "--transport", "shm")
+        self.assertEqual(code, 4, err)
+        self.assertIn("[E313]", err)
+
+
+if __name__ == "__main__":
+    if INSIDE not in os.environ:
+        enter_network()
+    main()
