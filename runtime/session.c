@@ -141,6 +141,7 @@ static peal_status join(peal_session *session, const peal_session_desc *desc)
                                session->diagnostics, &session->control);
     if (status)
         return status;
+    peal_session_watch_forks(session);
     session->identity = *peal_control_identity(session->control);
     log_hosts(session);
     return finish_joining(session);
@@ -148,6 +149,7 @@ static peal_status join(peal_session *session, const peal_session_desc *desc)
 
 static void free_session(peal_session *session)
 {
+    peal_session_forget_forks(session);
     peal_control_close(session->control); /* nobody has memory of this process open any more */
     peal_session_close_network(session);
     peal_session_close_device(session);

@@ -239,9 +239,12 @@ void peal_control_disown(peal_control *control)
         link->data = link->watch = -2;
     }
     peal_streams_close(control);
-    if (control->aborted >= 0)
-        close(control->aborted);
-    control->aborted = -1;
+    int *const owned[] = {&control->listener, &control->far_listener, &control->aborted};
+    for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]); i++) {
+        if (*owned[i] >= 0)
+            close(*owned[i]);
+        *owned[i] = -1;
+    }
 }
 
 const peal_bootstrap_identity *peal_control_identity(const peal_control *control)

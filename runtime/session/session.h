@@ -38,6 +38,7 @@ typedef struct peal_barrier_slot {
 } peal_barrier_slot;
 
 struct peal_session {
+    peal_session *next; /* of all: runtime/session/forks.c */
     peal_diagnostics *diagnostics;
     peal_bootstrap *bootstrap;
     peal_control *control;
@@ -89,6 +90,10 @@ peal_status peal_session_cause(peal_session *session);
 /* Tells all processes that `status` ends the job; the message is that of the first error reported
  * since diagnostic number `from`. Returns the first cause's status. */
 peal_status peal_session_fail(peal_session *session, peal_status status, int from);
+
+/* forks.c: from here on a forked copy of the process lets go of what the others take for it. */
+void peal_session_watch_forks(peal_session *session);
+void peal_session_forget_forks(const peal_session *session);
 
 /* teller.c: whether this process is the one that prints why the job has ended: so once, with the
  * source position and the hint, wherever it happened. */

@@ -23,21 +23,21 @@
 
 #include <cmocka.h>
 
-enum { PROCESSES = 6, SHORT = 400, ENDLESS = 100000000, DEED_AT = 200 };
+enum { PROCESSES = 6, ALL_KNOW = PROCESSES, SHORT = 400, ENDLESS = 100000000, DEED_AT = 200 };
 static const double deadline_s = 60;
 
 static const char *const modes[] = {"sync", "stream", "fused"};
 static const char *mode; /* of the members that are about to be forked */
 
-static int host_of(int process)
+static int host_of(const test_team *team, int process)
 {
-    return process * HOSTS / PROCESSES;
+    return process * HOSTS / team->processes;
 }
 
 static peal_session *enter_and_open(test_team *team, int process)
 {
     peal_session *session = NULL;
-    hosts_enter(host_of(process));
+    hosts_enter(host_of(team, process));
     TEAM_CHECK(job_open(team, process, deadline_s, &session) == PEAL_STATUS_OK);
     return session;
 }
@@ -50,7 +50,7 @@ static int member_agrees(test_team *team, int process)
     peal_session *session = enter_and_open(team, process);
     const int *host = peal_control_hosts(session->control);
     for (int p = 0; p < PROCESSES; p++)
-        TEAM_CHECK(host && host[p] == host_of(p));
+        TEAM_CHECK(host && host[p] == host_of(team, p));
     TEAM_CHECK(peal_session_local_processes(session) == PROCESSES / HOSTS);
     TEAM_CHECK(peal_session_local_process(session) == process % (PROCESSES / HOSTS));
     for (int m = 0; m < 3; m++) {
@@ -149,7 +149,7 @@ static int member_is_told(test_team *team, int process)
 static void print_times(const test_team *team, const char *what)
 {
     int64_t done = strtoll(team->board->text[0], NULL, 10), last = 0;
-    for (int p = 0; p < PROCESSES; p++) {
+    for (int p = 0; p < team->processes; p++) {
         int64_t told = strtoll(team->board->text[1 + p], NULL, 10);
         last = told > last ? told : last;
     }
@@ -157,16 +157,17 @@ static void print_times(const test_team *team, const char *what)
 }
 
 /* Once, with --all 20 times, in one mode after the other. victim: who is killed, or -1. */
-static void run_fault(const char *what, int victim, const char *repair)
+static void run_fault(const char *what, int processes, int victim, const char *repair)
 {
     test_share share = share_of(20);
     for (int i = 0; i < (int)(20 / share.every); i++) {
         test_team team;
         mode = modes[(i + (int)share.first) % 3];
-        team_create(&team, PROCESSES);
+        team_create(&team, processes);
         team_run(&team, member_is_told);
+        atomic_store(&team.board->flag[ALL_KNOW], 1);
         print_times(&team, what);
-        for (int p = 0; p < PROCESSES; p++)
+        for (int p = 0; p < processes; p++)
             assert_int_equal(team.exit_code[p], p == victim ? 128 + SIGKILL : 0);
         team_destroy(&team);
         assert_true(!repair || hosts_run(1, repair));
@@ -183,7 +184,26 @@ static void check_killed(void **state)
 {
     (void)state;
     fault = (test_fault){kill_process_3, 0, "process 3 (pid "};
-    run_fault("a killed process", 3, NULL);
+    run_fault("a killed process", PROCESSES, 3, NULL);
+}
+
+/* Its sockets live on in the copy, and nobody of its own host sees it otherwise. */
+static void fork_and_die(test_team *team, const peal_session *session)
+{
+    (void)session;
+    if (fork() == 0) { /* until all know, or longer than they would wait */
+        for (int i = 0; i < 900 && !atomic_load(&team->board->flag[ALL_KNOW]); i++)
+            usleep(100000);
+        _exit(0);
+    }
+    raise(SIGKILL);
+}
+
+static void check_killed_with_copy(void **state)
+{
+    (void)state;
+    fault = (test_fault){fork_and_die, 1, "process 1 (pid "};
+    run_fault("a killed process that has forked", HOSTS, 1, NULL);
 }
 
 static const char silence[] = "does not answer any more: its host or the network is gone";
@@ -198,7 +218,7 @@ static void check_link_down(void **state)
 {
     (void)state;
     fault = (test_fault){set_link_down, 0, silence};
-    run_fault("a link that is down", -1, "ip link set eth0 up");
+    run_fault("a link that is down", PROCESSES, -1, "ip link set eth0 up");
 }
 
 /* ---- packet filters ---- */
@@ -226,7 +246,7 @@ static void check_dropped(void **state)
         skip();
     }
     fault = (test_fault){drop_packets, 0, silence};
-    run_fault("a host that no packet reaches", -1, "nft delete table inet cut");
+    run_fault("a host that no packet reaches", PROCESSES, -1, "nft delete table inet cut");
 }
 
 /* ---- what a job bears ---- */
@@ -308,10 +328,9 @@ static void play_strangers(test_team *team, const peal_session *session)
 {
     enum { EACH = 90 };
     unsigned seed = 20261127;
-    (void)team;
     for (int p = 0; p < PROCESSES; p++) {
         const peal_address *at = &session->control->peer[p].endpoint.address[0];
-        for (int i = 0; host_of(p) != host_of(fault.process) && i < EACH; i++) {
+        for (int i = 0; host_of(team, p) != host_of(team, fault.process) && i < EACH; i++) {
             char said[200];
             int caller = knock(at);
             size_t bytes = (size_t)(i % 3 == 0 ? 200 : i % 3);
@@ -336,7 +355,7 @@ static void check_strangers(void **state)
 static int member_is_refused(test_team *team, int process)
 {
     peal_session *session = NULL;
-    hosts_enter(host_of(process));
+    hosts_enter(host_of(team, process));
     return job_open(team, process, 20, &session);
 }
 
@@ -356,10 +375,15 @@ static void check_no_address(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_results),   cmocka_unit_test(check_killed),
-        cmocka_unit_test(check_link_down), cmocka_unit_test(check_dropped),
-        cmocka_unit_test(check_loss),      cmocka_unit_test(check_pause),
-        cmocka_unit_test(check_strangers), cmocka_unit_test(check_no_address),
+        cmocka_unit_test(check_results),
+        cmocka_unit_test(check_killed),
+        cmocka_unit_test(check_killed_with_copy),
+        cmocka_unit_test(check_link_down),
+        cmocka_unit_test(check_dropped),
+        cmocka_unit_test(check_loss),
+        cmocka_unit_test(check_pause),
+        cmocka_unit_test(check_strangers),
+        cmocka_unit_test(check_no_address),
     };
     const char *why = hosts_create();
     if (why) {
