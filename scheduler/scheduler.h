@@ -87,6 +87,8 @@ size_t peal_compilation_bytes(const peal_compilation *compilation);
 
 /* The schedule as stable text (golden tests) and as a Graphviz digraph. */
 void peal_schedule_print_text(const peal_schedule *schedule, FILE *stream);
+/* Of it: what goes by a network; nothing where nothing does. */
+void peal_schedule_print_puts(const peal_schedule *schedule, FILE *stream);
 void peal_schedule_print_dot(const peal_schedule *schedule, FILE *stream);
 
 #endif

@@ -158,6 +158,23 @@ void peal_bound_puts_destroy(peal_bound_puts *puts)
     free(puts);
 }
 
+static uint64_t directed(uint64_t hash, int from, int to)
+{
+    uint64_t way = ((uint64_t)(uint32_t)from << 32 | (uint32_t)to) + 1;
+    hash = (hash ^ way * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xd6e8feb86659fd93);
+    return hash ^ hash >> 32;
+}
+
+void peal_bound_puts_sum(const peal_bound_puts *puts, int process, uint64_t *sent, uint64_t *taken)
+{
+    *sent = *taken = 0;
+    for (int i = 0; puts && i < puts->count; i++) {
+        const peal_pair *pair = &puts->pair[i];
+        *sent ^= directed(pair->out_hash, process, pair->process);
+        *taken ^= directed(pair->in_hash, pair->process, process);
+    }
+}
+
 const peal_network_hook *peal_bound_puts_hook(const peal_bound_puts *puts)
 {
     return puts ? &puts->hook : NULL;

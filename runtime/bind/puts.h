@@ -13,6 +13,9 @@ typedef struct peal_bound_puts peal_bound_puts;
 peal_status peal_bound_puts_create(const peal_binding *binding, peal_bound_puts **out);
 /* NULL is fine. */
 void peal_bound_puts_destroy(peal_bound_puts *puts);
+/* Sums over the lists of puts: what all processes send is what all processes take iff the sums of
+ * both over all of them are equal (by exclusive or). NULL: 0. */
+void peal_bound_puts_sum(const peal_bound_puts *puts, int process, uint64_t *sent, uint64_t *taken);
 /* NULL: there are none. */
 const peal_network_hook *peal_bound_puts_hook(const peal_bound_puts *puts);
 

@@ -16,7 +16,7 @@
 
 /* What the processes tell each other once all are bound. */
 typedef struct bound {
-    uint64_t hash;
+    uint64_t hash, puts_sent, puts_taken;
     uint32_t transports;
     int32_t has_rank;
 } bound;
@@ -131,6 +131,8 @@ static peal_status join_bound(peal_plan *plan)
     bound own = {.transports = plan->binding.transports, .has_rank = plan->binding.count > 0};
     plan->hash = own.has_rank ? plan->binding.rank[0].schedule->hash ^ plan->kernel_hash : 0;
     own.hash = plan->hash;
+    peal_bound_puts_sum(plan->binding.puts, session->identity.process, &own.puts_sent,
+                        &own.puts_taken);
     plan->transports = own.transports;
     if (processes == 1)
         return PEAL_STATUS_OK;
@@ -138,14 +140,21 @@ static peal_status join_bound(peal_plan *plan)
     peal_status status = all ? peal_control_allgather(session->control, &own, sizeof(own), all)
                              : peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY,
                                            PEAL_NO_SOURCE, NULL, "no memory");
+    uint64_t unmatched = 0;
     for (int p = 0; !status && p < processes; p++) {
         plan->transports |= all[p].transports;
+        unmatched ^= all[p].puts_sent ^ all[p].puts_taken;
         if (all[p].has_rank && all[p].hash != all[0].hash)
             status = peal_report(session->diagnostics, PEAL_E_GRAPHS_DIFFER, PEAL_NO_SOURCE,
                                  "this is a bug of peal unless the data files differ",
                                  "process %d has scheduled plan %016llx, process 0 %016llx", p,
                                  (unsigned long long)all[p].hash, (unsigned long long)all[0].hash);
     }
+    if (!status && unmatched)
+        status = peal_report(session->diagnostics, PEAL_E_PEAL_VERSIONS_DIFFER, PEAL_NO_SOURCE,
+                             "install the same peal on all hosts",
+                             "the processes do not agree on what goes between them: what is sent "
+                             "is not what is awaited");
     if (!status)
         plan->hash = all[0].hash;
     free(all);

@@ -202,6 +202,7 @@ void peal_schedule_print_text(const peal_schedule *s, FILE *f)
     print_arrays(s, f);
     print_tasks(s, f);
     print_channels(s, f);
+    peal_schedule_print_puts(s, f);
     print_section(s, "setup", s->setup, f);
     print_section(s, "step", s->step, f);
     print_section(s, "finish", s->finish, f);
