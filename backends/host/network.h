@@ -11,8 +11,8 @@ void host_network_tell(const host_context *context, const host_op *op,
 /* A round of a wait, in which messages may come: as peal_backoff_wait(), of a plan with a network.
  */
 void host_network_pause(const host_plan *plan, peal_backoff *backoff, int64_t most_ns);
-/* At the end: until all is sent. What has no room in a peer's socket yet gets it while that process
- * waits for the others. */
-void host_network_settle(const host_plan *plan);
+/* At the end: until all is sent, at most the deadline. What has no room in a peer's socket yet gets
+ * it while that process waits for the others. */
+peal_status host_network_settle(host_plan *plan);
 
 #endif

@@ -244,8 +244,7 @@ peal_status host_start(host_plan *plan)
 peal_status host_wait_all(host_plan *plan)
 {
     host_threads_wait(plan->threads);
-    host_network_settle(plan);
-    return PEAL_STATUS_OK;
+    return host_network_settle(plan);
 }
 
 void host_destroy(host_plan *plan)

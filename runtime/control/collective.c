@@ -59,6 +59,7 @@ static void wait_for_busy(round_trip *call)
         return;
     call->up_until_ns += heard - call->since_ns;
     call->down_until_ns += heard - call->since_ns;
+    call->patience.since_ns += heard - call->since_ns;
     call->since_ns = heard;
 }
 
@@ -77,12 +78,19 @@ static peal_status deadline_passed(const round_trip *call, int process)
     char message[PEAL_MESSAGE_BYTES];
     peal_control *control = call->control;
     int me = control->identity.process;
+    int behind = peal_tree_size(process, control->identity.processes);
     double seconds = (double)control->deadline_ns * 1e-9;
     const char *name = operation_names[call->operation];
     if (is_parent(call, process))
         snprintf(message, sizeof(message),
                  "process %d waited %.3g s for others (by way of process %d) in %s", me, seconds,
                  process, name);
+    else if (behind > 1) /* which of them, only it knows */
+        snprintf(
+            message, sizeof(message),
+            "process %d, or one of %d to %d that it waits for, took no part in %s within %.3g s "
+            "(process %d waited)",
+            process, process + 1, process + behind - 1, name, seconds, me);
     else
         snprintf(message, sizeof(message),
                  "process %d took no part in %s within %.3g s (process %d waited)", process, name,
@@ -111,7 +119,6 @@ static peal_status wait_for(round_trip *call, const peal_link *link, short event
     if (control->turn)
         control->turn(control->turn_user);
     int64_t begin = peal_clock_ns(), left = limit_of(call, link) - begin;
-    call->patience.last_ns = begin;
     int64_t slice = control->turn ? turn_ns : peal_patience_slice(&call->patience, begin);
     int ready = poll(event, 2, peal_poll_milliseconds(begin + (slice < left ? slice : left)));
     int64_t jump = peal_patience_jumped(&call->patience, peal_clock_ns());

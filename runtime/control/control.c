@@ -6,6 +6,7 @@
 #include "peal_config.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -71,9 +72,10 @@ static bool fill_blob(peal_control *control)
     snprintf(blob->version, sizeof(blob->version), "%s", PEAL_VERSION);
     if (!peal_host_identity(blob->host, sizeof(blob->host)))
         return false;
-    if (gethostname(blob->node, sizeof(blob->node)))
-        snprintf(blob->node, sizeof(blob->node), "?");
-    blob->node[sizeof(blob->node) - 1] = 0;
+    char node[HOST_NAME_MAX + 1] = "?";
+    gethostname(node, sizeof(node));
+    node[HOST_NAME_MAX] = 0;
+    snprintf(blob->node, sizeof(blob->node), "%.*s", PEAL_NODE_BYTES - 1, node);
     int pretended = pretended_host(&control->identity);
     size_t length = strlen(blob->host);
     if (pretended >= 0)
@@ -167,8 +169,11 @@ static peal_status ask_identity(peal_control *control, peal_bootstrap *bootstrap
 {
     peal_bootstrap_identity *id = &control->identity;
     peal_status status = bootstrap->ops->identity(bootstrap, id);
-    if (status != PEAL_STATUS_OK || id->processes < 1 || id->process < 0 ||
-        id->process >= id->processes)
+    if (status != PEAL_STATUS_OK)
+        return peal_report(control->diagnostics, PEAL_E_BOOTSTRAP_FAILED, (peal_source){0}, NULL,
+                           "the bootstrap cannot say which process this is: the application's "
+                           "allgather has failed, or there is no memory");
+    if (id->processes < 1 || id->process < 0 || id->process >= id->processes)
         return peal_report(control->diagnostics, PEAL_E_BOOTSTRAP_FAILED, (peal_source){0}, NULL,
                            "the bootstrap says process %d of %d", id->process, id->processes);
     if (bootstrap->ops->launcher)

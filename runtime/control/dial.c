@@ -34,13 +34,19 @@ static int dial_near(const peal_control *control, const peal_control_blob *blob,
     return -1;
 }
 
-static int dial_far(const peal_control *control, const peal_control_blob *blob, peal_caller caller,
+static int dial_far(peal_control *control, peal_control_blob *blob, peal_caller caller,
                     int64_t until_ns, peal_handshake *state)
 {
+    peal_address address[PEAL_ADDRESSES];
+    memcpy(address, blob->endpoint.address, sizeof(address));
     /* A job that has ended is no reason not to say so. */
     int stop = caller.kind == PEAL_HELLO_NOTICE ? -1 : control->aborted;
-    int socket = peal_wire_call_tcp(blob->endpoint.address, blob->endpoint.secret, caller, stop,
-                                    until_ns, state);
+    int socket = peal_wire_call_tcp(address, blob->endpoint.secret, caller, stop, until_ns, state);
+    if (socket >= 0 && memcmp(address, blob->endpoint.address, sizeof(address)) != 0) {
+        pthread_mutex_lock(&control->lock); /* the service thread reads blobs of neighbours */
+        memcpy(blob->endpoint.address, address, sizeof(address));
+        pthread_mutex_unlock(&control->lock);
+    }
     if (socket >= 0 && caller.kind == PEAL_HELLO_WATCH)
         peal_wire_be_watched(socket);
     return socket;
@@ -68,8 +74,8 @@ static void say_why(const peal_control_blob *blob, bool is_near, int error,
                            peal_wire_print_address(&blob->endpoint.address[i], text));
 }
 
-int peal_control_dial(const peal_control *control, const peal_control_blob *blob,
-                      peal_hello_kind kind, int key, int64_t until_ns, peal_dial_failure *why)
+int peal_control_dial(peal_control *control, peal_control_blob *blob, peal_hello_kind kind, int key,
+                      int64_t until_ns, peal_dial_failure *why)
 {
     const peal_caller caller = {kind, control->identity.process, key};
     peal_handshake state = {0};
@@ -86,7 +92,7 @@ int peal_control_call(peal_control *control, int process, peal_hello_kind kind, 
                       peal_dial_failure *why)
 {
     int64_t until_ns = peal_clock_ns() + control->deadline_ns;
-    const peal_control_blob *blob = peal_control_find(control, process, until_ns);
+    peal_control_blob *blob = peal_control_find(control, process, until_ns);
     if (blob)
         return peal_control_dial(control, blob, kind, key, until_ns, why);
     why->error = ENOENT;

@@ -78,8 +78,10 @@ static void make_room(service *self)
 static void accept_guests_of(service *self, guest_side side)
 {
     int socket, taken = 0;
-    if (side == FAR && peal_guests_are_full(self, FAR))
+    if (side == FAR && peal_guests_are_full(self, FAR)) {
+        peal_guests_serve(self); /* whose proof has come stays */
         make_room(self);
+    }
     while (taken++ < HALF_OPEN_LIMIT && !peal_guests_are_full(self, side) &&
            (socket = accept_one(self, side)) >= 0) {
         guest_socket *guest = &self->guest[self->guest_count];

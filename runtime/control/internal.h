@@ -20,6 +20,7 @@ typedef struct peal_link {
     int pidfd; /* of the process, -1 without: its sockets may live on in a child that it forked */
     size_t notice_bytes; /* of `notice` that have arrived */
     int64_t busy_ns;     /* when it was last told that somebody is busy */
+    bool busy_unheard;   /* and has not answered yet: it may be stopped */
     peal_notice notice;
     peal_control_blob blob;
 } peal_link;
@@ -107,8 +108,8 @@ void peal_control_orphaned(peal_control *control);
 bool peal_control_is_near(const peal_control *control, const peal_control_blob *blob);
 /* A connection to that process that has begun with who calls and what for: on one host by a hello,
  * else by TCP and a handshake. -1 and why. */
-int peal_control_dial(const peal_control *control, const peal_control_blob *blob,
-                      peal_hello_kind kind, int key, int64_t until_ns, peal_dial_failure *why);
+int peal_control_dial(peal_control *control, peal_control_blob *blob, peal_hello_kind kind, int key,
+                      int64_t until_ns, peal_dial_failure *why);
 
 /* Number of processes whose way to process 0 leads through `process` (itself included): they are
  * process .. process + n - 1. */
@@ -117,7 +118,7 @@ int peal_tree_size(int process, int processes);
 void peal_tree_init(peal_control *control);
 /* Where that process is to be called: its blob with the secret, for which the bootstrap is asked
  * where it has not come with the others. NULL: the bootstrap does not say. */
-const peal_control_blob *peal_control_find(peal_control *control, int process, int64_t until_ns);
+peal_control_blob *peal_control_find(peal_control *control, int process, int64_t until_ns);
 /* Dials any process once the tree stands, within the deadline. */
 int peal_control_call(peal_control *control, int process, peal_hello_kind kind, int key,
                       peal_dial_failure *why);
@@ -128,7 +129,7 @@ peal_status peal_tree_connect(peal_control *control, peal_bootstrap *bootstrap);
 int64_t peal_busy_interval(const peal_control *control);
 /* Of the service thread: tells the neighbours if this process is; passes on what one has said. */
 void peal_busy_say(peal_control *control);
-void peal_busy_hear(peal_control *control, const peal_link *from);
+void peal_busy_hear(peal_control *control, peal_link *from);
 
 peal_status peal_service_start(peal_control *control);
 void peal_service_stop(peal_control *control);

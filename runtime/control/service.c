@@ -90,6 +90,8 @@ static void serve_link(service *self, peal_link *link, bool is_dead)
             link->left = true;
         else if (link->notice.kind == PEAL_NOTICE_BUSY)
             peal_busy_hear(control, link);
+        else if (link->notice.kind == PEAL_NOTICE_HEARD)
+            link->busy_unheard = false; /* of this thread */
         else
             peal_take_cause(control, &link->notice, link->process);
     }

@@ -174,7 +174,7 @@ static bool has_secret(const peal_control_blob *blob)
     return memcmp(blob->endpoint.secret, none, sizeof(none)) != 0;
 }
 
-const peal_control_blob *peal_control_find(peal_control *control, int process, int64_t until_ns)
+peal_control_blob *peal_control_find(peal_control *control, int process, int64_t until_ns)
 {
     peal_control_blob blob, *peer = &control->peer[process];
     size_t bytes = 0;
@@ -331,6 +331,15 @@ static void learn_late(peal_control *control, peal_bootstrap *bootstrap, peal_li
     pthread_mutex_unlock(&control->lock);
 }
 
+static int64_t notice_until(const peal_control *control, const peal_link *link, int64_t near_ns,
+                            int64_t far_ns, int64_t far_until)
+{
+    int64_t now = peal_clock_ns();
+    if (peal_control_is_near(control, &link->blob))
+        return now + near_ns;
+    return now + far_ns < far_until ? now + far_ns : far_until;
+}
+
 /* Tells all neighbours that can be reached; some may hear it twice. */
 static void spread_cause(peal_control *control, peal_bootstrap *bootstrap)
 {
@@ -338,7 +347,7 @@ static void spread_cause(peal_control *control, peal_bootstrap *bootstrap)
     memset(&notice, 0, sizeof(notice));
     /* Near ones answer at once or not at all; one that is far takes a handshake, and several that
      * do not answer take the time of one. */
-    const int64_t near_ns = 100000000, far_until = peal_clock_ns() + 2000000000;
+    const int64_t near_ns = 100000000, far_ns = 700000000, far_until = peal_clock_ns() + 3 * far_ns;
     peal_dial_failure why = {0};
     notice.kind = PEAL_NOTICE_ABORT;
     notice.status =
@@ -352,11 +361,9 @@ static void spread_cause(peal_control *control, peal_bootstrap *bootstrap)
         pthread_mutex_unlock(&control->lock);
         int socket = -1;
         if (!told && link->is_known)
-            socket = peal_control_dial(control, &link->blob, PEAL_HELLO_NOTICE, 0,
-                                       peal_control_is_near(control, &link->blob)
-                                           ? peal_clock_ns() + near_ns
-                                           : far_until,
-                                       &why);
+            socket =
+                peal_control_dial(control, &link->blob, PEAL_HELLO_NOTICE, 0,
+                                  notice_until(control, link, near_ns, far_ns, far_until), &why);
         if (socket < 0)
             continue;
         peal_wire_send_small(socket, &notice, sizeof(notice));

@@ -78,7 +78,8 @@ _Static_assert(sizeof(peal_hello) == 64, "a first frame has 64 bytes");
 typedef enum peal_notice_kind {
     PEAL_NOTICE_ABORT = 1,
     PEAL_NOTICE_LEAVE,
-    PEAL_NOTICE_BUSY /* somebody that way will come, but not yet: a job on several hosts */
+    PEAL_NOTICE_BUSY, /* somebody that way will come, but not yet: a job on several hosts */
+    PEAL_NOTICE_HEARD /* answers that; without it there is no other one */
 } peal_notice_kind;
 
 /* A frame of a watch connection. */

@@ -63,12 +63,16 @@ int peal_wire_listen_on_loopback(peal_address *address)
 static bool address_of(const struct ifaddrs *entry, peal_address *out)
 {
     *out = (peal_address){0};
-    if (!entry->ifa_addr || !(entry->ifa_flags & IFF_UP) || entry->ifa_flags & IFF_LOOPBACK)
+    const unsigned needed = IFF_UP | IFF_RUNNING; /* what has no carrier reaches nobody */
+    if (!entry->ifa_addr || (entry->ifa_flags & needed) != needed ||
+        entry->ifa_flags & IFF_LOOPBACK)
         return false;
     if (entry->ifa_addr->sa_family == AF_INET) {
         const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)entry->ifa_addr;
-        out->version = 4;
         memcpy(out->bytes, &four->sin_addr, 4);
+        if (out->bytes[0] == 169 && out->bytes[1] == 254)
+            return false;
+        out->version = 4;
     } else if (entry->ifa_addr->sa_family == AF_INET6) {
         const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)entry->ifa_addr;
         if (IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr))
@@ -252,32 +256,62 @@ static int call_one(const peal_address *address, const unsigned char secret[PEAL
     return error;
 }
 
-int peal_wire_call_tcp(const peal_address *address, const unsigned char secret[PEAL_SECRET_BYTES],
+static void put_first(peal_address *address, int index)
+{
+    peal_address good = address[index];
+    memmove(address + 1, address, (size_t)index * sizeof(*address));
+    address[0] = good;
+}
+
+/* All in turn, once; where others follow, none takes more than most_ns. */
+static int call_each(peal_address *address, int count, const unsigned char *secret,
+                     peal_caller caller, int stop, int64_t most_ns, int64_t until_ns,
+                     peal_handshake *state, int *socket_out, bool *is_silent)
+{
+    bool was_refused = false;
+    int error = EADDRNOTAVAIL;
+    *is_silent = false;
+    for (int i = 0; i < count && error != ECANCELED; i++) {
+        int64_t now = peal_clock_ns(), share = (until_ns - now) / (count - i);
+        share = now + (count > 1 && share > most_ns ? most_ns : share);
+        error = call_one(&address[i], secret, caller, stop, share, until_ns, state, socket_out);
+        if (!error)
+            put_first(address, i);
+        if (!error)
+            return 0;
+        was_refused |= error == EPROTO;
+        *is_silent |= error == ETIMEDOUT;
+    }
+    return was_refused && error != ECANCELED ? EPROTO : error;
+}
+
+int peal_wire_call_tcp(peal_address *address, const unsigned char secret[PEAL_SECRET_BYTES],
                        peal_caller caller, int stop, int64_t until_ns, peal_handshake *state)
 {
-    int count = 0, error = EADDRNOTAVAIL;
-    bool was_refused = false;
+    int count = 0, error, fd = -1;
+    int64_t most_ns = INT64_C(2000000000);
+    bool is_silent = true;
     *state = (peal_handshake){0};
     while (count < PEAL_ADDRESSES && address[count].version)
         count++;
-    for (int i = 0; i < count && error != ECANCELED; i++) {
-        int64_t now = peal_clock_ns(), share = now + (until_ns - now) / (count - i);
-        int fd = -1;
-        error = call_one(&address[i], secret, caller, stop, share, until_ns, state, &fd);
-        if (!error)
-            return fd;
-        was_refused |= error == EPROTO;
-    }
-    errno = was_refused && error != ECANCELED ? EPROTO : error;
-    return -1;
+    do {
+        error = call_each(address, count, secret, caller, stop, most_ns, until_ns, state, &fd,
+                          &is_silent);
+        most_ns *= 2;
+    } while (error && error != ECANCELED && is_silent && peal_clock_ns() < until_ns);
+    errno = error;
+    return error ? -1 : fd;
 }
 
 /* ---- options ---- */
 
 void peal_wire_be_prompt(int socket)
 {
-    int on = 1;
+    int on = 1, idle_s = 30, between_s = 10;
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof(between_s));
 }
 
 void peal_wire_be_watched(int socket)

@@ -20,16 +20,18 @@ int peal_wire_addresses(const unsigned char port[2], peal_address address[PEAL_A
 const char *peal_wire_print_address(const peal_address *address,
                                     char text[PEAL_ADDRESS_TEXT_BYTES]);
 
-/* Calls a process that listens on one of the addresses, in turn, each until its share of the time
- * is over, but for one that has answered; wrong ones are harmless, as their side cannot prove that
- * it knows the secret. Returns a connected socket (close-on-exec, non-blocking) on which nothing of
- * what comes behind the handshake was read. -1 and errno: EPROTO, and why in *state, where the last
- * that answered failed the handshake; ECANCELED once `stop` (-1: none) is readable, within a
- * second; ETIMEDOUT; or of the last connect(). */
-int peal_wire_call_tcp(const peal_address *address, const unsigned char secret[PEAL_SECRET_BYTES],
+/* Calls a process that listens on one of the addresses, in turn: each until its share of the time
+ * is over, at first 2 s at most, but for one that has answered. Wrong ones are harmless, as their
+ * side cannot prove that it knows the secret; the right one comes first from then on. Returns a
+ * connected socket (close-on-exec, non-blocking) on which nothing of what comes behind the
+ * handshake was read. -1 and errno: EPROTO, and why in *state, where the last that answered failed
+ * the handshake; ECANCELED once `stop` (-1: none) is readable, within a second; ETIMEDOUT; or of
+ * the last connect(). */
+int peal_wire_call_tcp(peal_address *address, const unsigned char secret[PEAL_SECRET_BYTES],
                        peal_caller caller, int stop, int64_t until_ns, peal_handshake *state);
 
-/* Small messages leave at once. */
+/* Small messages leave at once, and an idle connection is kept in the memory of what lies between
+ * the hosts. */
 void peal_wire_be_prompt(int socket);
 /* The other host is asked whether it is there: it is gone after 3 s without an answer. Only for a
  * socket that the other side always reads: one that it does not read for so long would end, too. */

@@ -254,6 +254,9 @@ static peal_status check_host_use(const peal_plan *plan)
         reason = "another task is a function of the host";
     else if (plan->options.backend && !strcmp(plan->options.backend, "host"))
         reason = "the host backend was asked for";
+    else if (needs_network(plan))
+        reason = peal_session_spans_hosts(plan->session) ? "the processes run on several hosts"
+                                                         : "messages go over sockets";
     else if (peal_session_device(plan->session, &reason))
         reason = "lent memory is the host's, or another process has no GPU";
     return peal_report(plan->session->diagnostics, PEAL_E_GPU_WORK_ON_HOST, task->source,

@@ -184,8 +184,8 @@ static peal_status meet_by_control(peal_session *session, const peal_claim *said
     peal_status status = peal_control_allgather(session->control, said, sizeof(*said), all);
     if (status && peal_session_status(session))
         status = peal_session_cause(session);
-    if (!status)
-        status = compare(session, all);
+    if (!status && (status = compare(session, all)) != PEAL_STATUS_OK)
+        session->fails_alike = true;
     free(all);
     return status;
 }

@@ -57,6 +57,7 @@ struct peal_session {
     struct peal_peer_paths *peer_paths; /* runtime/bind/peer_path.c; NULL: nothing was asked */
     int cores;                          /* that the processes of this host may use: 1 or more */
     bool joined;                        /* all processes have come so far */
+    bool fails_alike; /* all processes have found the same, and there is no board to agree by */
     int failed_first; /* the first process whose attempt failed, when last one did; -1: none */
     const peal_network_ops *engine; /* of network */
     peal_network *network;          /* runtime/session/network.c; NULL: no plan has needed one */

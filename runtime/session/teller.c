@@ -26,6 +26,8 @@ bool peal_session_tells(peal_session *session)
     if (status == PEAL_STATUS_INTERRUPT || status == PEAL_STATUS_TERMINATED ||
         status == PEAL_STATUS_CLOSED_OUTPUT)
         return me == 0;
+    if (session->fails_alike)
+        return me == 0;
     if (finder < 0)
         finder = session->failed_first;
     return finder < 0 ? me == 0 : finder == me && take_turn(session);

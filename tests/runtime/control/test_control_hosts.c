@@ -145,8 +145,9 @@ static bool ends(int socket)
 static int call(const peal_control_blob *victim, const unsigned char *secret, peal_caller caller,
                 peal_handshake *state)
 {
-    return peal_wire_call_tcp(victim->endpoint.address, secret, caller, -1,
-                              peal_clock_ns() + long_deadline, state);
+    peal_address address[PEAL_ADDRESSES];
+    memcpy(address, victim->endpoint.address, sizeof(address));
+    return peal_wire_call_tcp(address, secret, caller, -1, peal_clock_ns() + long_deadline, state);
 }
 
 static void say_nonsense(const peal_control_blob *victim)

@@ -129,7 +129,7 @@ static void end(host *self)
         close(self->socket);
 }
 
-static int call(const peal_address address[PEAL_ADDRESSES], int stop, int64_t limit_ns,
+static int call(peal_address address[PEAL_ADDRESSES], int stop, int64_t limit_ns,
                 peal_handshake *state)
 {
     unsigned char secret[PEAL_SECRET_BYTES];
@@ -233,6 +233,30 @@ static void check_silent_first(void **state)
     assert_true(peal_clock_ns() - start >= long_ns / 20);
     expect_connected(&good, socket, &shaken);
     end(&silent);
+}
+
+/* Where several are silent and much time is left, each gets 2 s at first; the one that has answered
+ * is the first to be called from then on. */
+static void check_silent_ones(void **state)
+{
+    peal_address address[PEAL_ADDRESSES] = {{0}};
+    peal_handshake shaken;
+    host good, silent[2];
+    (void)state;
+    begin(&good, ANSWERS, SECRET);
+    for (int i = 0; i < 2; i++) {
+        begin(&silent[i], SAYS_NOTHING, SECRET);
+        address[i] = silent[i].address;
+    }
+    address[2] = good.address;
+    int64_t start = peal_clock_ns();
+    int socket = call(address, -1, long_ns, &shaken);
+    assert_true(peal_clock_ns() - start < long_ns / 2); /* shares would take 13 s */
+    assert_memory_equal(&address[0], &good.address, sizeof(peal_address));
+    assert_memory_equal(&address[1], &silent[0].address, sizeof(peal_address));
+    expect_connected(&good, socket, &shaken);
+    for (int i = 0; i < 2; i++)
+        end(&silent[i]);
 }
 
 /* One that has been called is not given up for the next address: it may have taken the connection.
@@ -362,6 +386,8 @@ static void check_options(void **state)
     assert_true(socket >= 0);
     assert_int_equal(option(socket, IPPROTO_TCP, TCP_NODELAY), 1);
     assert_int_equal(option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
+    assert_int_equal(option(socket, SOL_SOCKET, SO_KEEPALIVE), 1);
+    assert_int_equal(option(socket, IPPROTO_TCP, TCP_KEEPIDLE), 30);
     peal_wire_be_watched(socket);
     assert_int_equal(option(socket, SOL_SOCKET, SO_KEEPALIVE), 1);
     assert_int_equal(option(socket, IPPROTO_TCP, TCP_KEEPIDLE), 1);
@@ -378,6 +404,7 @@ int main(void)
                                        cmocka_unit_test(check_drops),
                                        cmocka_unit_test(check_addresses_in_turn),
                                        cmocka_unit_test(check_silent_first),
+                                       cmocka_unit_test(check_silent_ones),
                                        cmocka_unit_test(check_late_answer),
                                        cmocka_unit_test(check_failures),
                                        cmocka_unit_test(check_nobody),
