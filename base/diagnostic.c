@@ -3,15 +3,20 @@
 #include "base/diagnostic.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+/* The first FIRST items, then twice as many, and so on: none ever moves, since any thread reads
+ * what others have reported. */
+enum { FIRST = 16, CHUNKS = 6, MOST = 1000 }; /* there is room for 1008 */
+
 struct peal_diagnostics {
-    pthread_mutex_t lock;
-    peal_diagnostic *item;
-    int count, capacity;
+    pthread_mutex_t lock; /* of changes */
+    peal_diagnostic *chunk[CHUNKS];
+    _Atomic int count; /* store: release, once the item is there; load: acquire */
 };
 
 typedef struct code_info {
@@ -26,18 +31,28 @@ static const code_info codes[PEAL_CODE_COUNT] = {
 #undef PEAL_DIAGNOSTIC
 };
 
+static int chunk_of(int index)
+{
+    return 31 - __builtin_clz((unsigned)(index / FIRST + 1));
+}
+
+static peal_diagnostic *item_of(const peal_diagnostics *list, int index)
+{
+    int chunk = chunk_of(index);
+    return &list->chunk[chunk][index - FIRST * ((1 << chunk) - 1)];
+}
+
 peal_diagnostics *peal_diagnostics_create(void)
 {
-    enum { FIRST = 16 }; /* one at least can be told where there is no memory later */
     peal_diagnostics *list = calloc(1, sizeof(*list));
+    /* One at least can be told where there is no memory later. */
     peal_diagnostic *item = calloc(FIRST, sizeof(*item));
     if (!list || !item) {
         free(list);
         free(item);
         return NULL;
     }
-    list->item = item;
-    list->capacity = FIRST;
+    list->chunk[0] = item;
     pthread_mutex_init(&list->lock, NULL);
     return list;
 }
@@ -46,7 +61,7 @@ void peal_diagnostics_take_back(peal_diagnostics *list, int count)
 {
     pthread_mutex_lock(&list->lock);
     while (list->count > count) {
-        peal_diagnostic *item = &list->item[--list->count];
+        peal_diagnostic *item = item_of(list, --list->count);
         free((char *)(uintptr_t)item->source.file);
         free(item->message);
         free(item->hint);
@@ -60,7 +75,8 @@ void peal_diagnostics_destroy(peal_diagnostics *list)
     if (!list)
         return;
     peal_diagnostics_take_back(list, 0);
-    free(list->item);
+    for (int i = 0; i < CHUNKS; i++)
+        free(list->chunk[i]);
     pthread_mutex_destroy(&list->lock);
     free(list);
 }
@@ -99,7 +115,7 @@ static bool is_said_per_rank(peal_code code)
 static bool is_known(peal_diagnostics *list, const peal_diagnostic *d)
 {
     for (int i = 0; i < list->count; i++) {
-        peal_diagnostic *other = &list->item[i];
+        peal_diagnostic *other = item_of(list, i);
         if (other->code != d->code || !same_place(&other->source, &d->source) || !other->message ||
             !d->message)
             continue;
@@ -116,20 +132,17 @@ static bool is_known(peal_diagnostics *list, const peal_diagnostic *d)
 static void add(peal_diagnostics *list, peal_diagnostic d)
 {
     pthread_mutex_lock(&list->lock);
-    bool keep = list->count < 1000 && !is_known(list, &d);
-    if (keep && list->count == list->capacity) {
-        int capacity = 2 * list->capacity;
-        peal_diagnostic *item = realloc(list->item, (size_t)capacity * sizeof(*item));
-        if (item) {
-            list->item = item;
-            list->capacity = capacity;
-        } else
-            keep = false;
-    }
+    int count = list->count;
+    bool keep = count < MOST && !is_known(list, &d);
+    peal_diagnostic **chunk = keep ? &list->chunk[chunk_of(count)] : NULL;
+    if (keep && !*chunk)
+        *chunk = calloc((size_t)FIRST << chunk_of(count), sizeof(**chunk));
+    keep = keep && *chunk;
     if (keep) {
         /* The list is often printed when the graph that named the file is gone. */
         d.source.file = d.source.file ? strdup(d.source.file) : NULL;
-        list->item[list->count++] = d;
+        *item_of(list, count) = d;
+        atomic_store_explicit(&list->count, count + 1, memory_order_release);
     }
     pthread_mutex_unlock(&list->lock);
     if (!keep) {
@@ -145,7 +158,7 @@ bool peal_diagnostics_want(peal_diagnostics *list, peal_code code, peal_source s
     if (list)
         pthread_mutex_lock(&list->lock);
     for (int i = 0; list && !known && i < list->count; i++)
-        known = list->item[i].code == code && same_place(&list->item[i].source, &source);
+        known = item_of(list, i)->code == code && same_place(&item_of(list, i)->source, &source);
     if (list)
         pthread_mutex_unlock(&list->lock);
     return !known;
@@ -206,20 +219,20 @@ int peal_diagnostics_errors(const peal_diagnostics *list)
 {
     int errors = 0;
     for (int i = 0; i < list->count; i++)
-        errors += list->item[i].severity == PEAL_ERROR;
+        errors += item_of(list, i)->severity == PEAL_ERROR;
     return errors;
 }
 
 const peal_diagnostic *peal_diagnostics_at(const peal_diagnostics *list, int index)
 {
-    return &list->item[index];
+    return item_of(list, index);
 }
 
 peal_status peal_diagnostics_status(const peal_diagnostics *list)
 {
     for (int i = 0; i < list->count; i++)
-        if (list->item[i].severity == PEAL_ERROR)
-            return codes[list->item[i].code].status;
+        if (item_of(list, i)->severity == PEAL_ERROR)
+            return codes[item_of(list, i)->code].status;
     return PEAL_STATUS_OK;
 }
 
