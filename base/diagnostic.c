@@ -141,6 +141,7 @@ static void add(peal_diagnostics *list, peal_diagnostic d)
     if (keep) {
         /* The list is often printed when the graph that named the file is gone. */
         d.source.file = d.source.file ? strdup(d.source.file) : NULL;
+        d.order = count;
         *item_of(list, count) = d;
         atomic_store_explicit(&list->count, count + 1, memory_order_release);
     }

@@ -30,6 +30,7 @@ typedef struct peal_diagnostic {
     char *hint;         /* what to do; NULL: none */
     int repeats;        /* how many more there were of the scheduler's at this place */
     peal_story *story;  /* of a counterexample; NULL: none */
+    int order;          /* in which they were reported */
 } peal_diagnostic;
 
 typedef struct peal_diagnostics peal_diagnostics;

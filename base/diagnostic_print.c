@@ -29,7 +29,7 @@ static int by_place(const void *left, const void *right)
         return a->source.line < b->source.line ? -1 : 1;
     if (a->source.column != b->source.column)
         return a->source.column < b->source.column ? -1 : 1;
-    return a < b ? -1 : 1;
+    return a->order < b->order ? -1 : 1;
 }
 
 static void print_place(const peal_diagnostic *d, FILE *out)

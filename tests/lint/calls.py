@@ -47,7 +47,7 @@ ORDERS = {
     },
     "scheduler": {
         "view": (),
-        "print": (),
+        "print": ("channels",),
         "model": (),
         "geometry": ("view",),
         "conditions": ("view",),
