@@ -11,6 +11,7 @@
 #include "runtime/session/session.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static const peal_source nowhere;
@@ -92,6 +93,10 @@ static peal_status open_session(const peal_options *options, peal_diagnostics *d
     run->processes = peal_session_processes(run->session);
     run->leads = peal_session_process(run->session) == 0;
     output_set_follower(!run->leads);
+    if (options->hosts && strcmp(peal_session_bootstrap(run->session), "peal") != 0)
+        return peal_report(diagnostics, PEAL_E_CONFLICTING_OPTIONS, nowhere, "drop --hosts",
+                           "--hosts %s, but another launcher has started the processes",
+                           options->hosts);
     if (options->processes && options->processes != run->processes)
         return peal_report(diagnostics, PEAL_E_CONFLICTING_OPTIONS, nowhere,
                            "the launcher decides: drop --processes",
@@ -220,10 +225,23 @@ peal_status run_job(const peal_options *options, const job_body *body,
         return status;
     if (launched)
         return run_member(options, body, diagnostics);
+    if (options->by_agent)
+        return peal_report(diagnostics, PEAL_E_BOOTSTRAP_FAILED, nowhere,
+                           "an agent becomes the command, with the descriptors that it was given: "
+                           "`ip netns exec` does, ssh does not (mpirun starts processes by ssh)",
+                           "the agent of --agent has not passed on the line to the launcher");
     warn_of_copies(diagnostics);
+    job_hosts hosts;
+    status = hosts_open(options, diagnostics, &hosts);
     int ranks = options->ranks ? options->ranks : 1;
-    int processes = options->processes ? options->processes : default_processes(options, ranks);
+    int processes = hosts.count          ? hosts.processes
+                    : options->processes ? options->processes
+                                         : default_processes(options, ranks);
     /* One process, too: only another one can tell that it has left in the middle. */
-    status = descriptors_check(FILES_OF_A_MEMBER + FILES_A_PROCESS * processes, diagnostics);
-    return status == PEAL_STATUS_OK ? run_launch(options, processes, diagnostics) : status;
+    if (status == PEAL_STATUS_OK)
+        status = descriptors_check(FILES_OF_A_MEMBER + FILES_A_PROCESS * processes, diagnostics);
+    if (status == PEAL_STATUS_OK)
+        status = run_launch(options, processes, &hosts, diagnostics);
+    hosts_close(&hosts);
+    return status;
 }

@@ -14,6 +14,8 @@ typedef enum option_id {
     OPTION_SET,
     OPTION_RANKS,
     OPTION_PROCESSES,
+    OPTION_HOSTS,
+    OPTION_AGENT,
     OPTION_THREADS,
     OPTION_STEPS,
     OPTION_DEADLINE,
@@ -42,6 +44,7 @@ typedef enum option_id {
     OPTION_QUIET,
     OPTION_HELP,
     OPTION_SPEC_DESCRIPTOR,
+    OPTION_BY_AGENT,
     OPTION_ROUNDS,
     OPTION_FORGET,
     OPTION_NO_TUNING
@@ -68,6 +71,8 @@ static const option_info table[] = {
     {"set", 0, true, ON_A_SPEC | VERB_BENCH, OPTION_SET, "NAME=VALUE"},
     {"ranks", 'n', true, ON_A_SPEC | VERB_BENCH, OPTION_RANKS, "a number of ranks, 1 to 1048576"},
     {"processes", 0, true, ON_A_SPEC, OPTION_PROCESSES, "a number of processes, 1 to 65536"},
+    {"hosts", 0, true, VERB_RUN | VERB_TUNE, OPTION_HOSTS, "a list such as a:2,b:2"},
+    {"agent", 0, true, VERB_RUN | VERB_TUNE, OPTION_AGENT, "words such as 'ip netns exec'"},
     {"threads", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN | VERB_SIMULATE, OPTION_THREADS,
      "a number of threads, 1 to 4096"},
     {"steps", 0, true, VERB_RUN | VERB_TUNE | VERB_SIMULATE | VERB_CHECK, OPTION_STEPS,
@@ -106,6 +111,7 @@ static const option_info table[] = {
     {"no-tuning", 0, false, VERB_RUN, OPTION_NO_TUNING, NULL},
     {"launched-spec-descriptor", 0, true, VERB_RUN | VERB_TUNE, OPTION_SPEC_DESCRIPTOR,
      "a file descriptor"},
+    {"launched-by-agent", 0, false, VERB_RUN | VERB_TUNE, OPTION_BY_AGENT, NULL},
 };
 enum { OPTION_COUNT = sizeof(table) / sizeof(*table) };
 
@@ -221,6 +227,8 @@ static bool apply_flag(peal_options *options, option_id id)
         return options->forget = true;
     case OPTION_NO_TUNING:
         return options->no_tuning = true;
+    case OPTION_BY_AGENT:
+        return options->by_agent = true;
     case OPTION_JSON:
         options->format = FORMAT_JSON;
         return true;
@@ -243,6 +251,12 @@ static bool apply(peal_options *options, option_id id, const char *value)
         return parse_watch(value, options);
     case OPTION_PROCESSES:
         return parse_int(value, 1, 1 << 16, &options->processes);
+    case OPTION_HOSTS:
+        options->hosts = value;
+        return *value;
+    case OPTION_AGENT:
+        options->agent = value;
+        return *value;
     case OPTION_THREADS:
         return parse_int(value, 1, 4096, &options->threads);
     case OPTION_STEPS:
@@ -349,7 +363,8 @@ static const option_info *nearest_option(unsigned verb, const char *name)
     const char *names[OPTION_COUNT];
     size_t count = 0;
     for (int i = 0; i < OPTION_COUNT; i++)
-        if ((table[i].verbs & verb) && table[i].id != OPTION_SPEC_DESCRIPTOR)
+        if ((table[i].verbs & verb) && table[i].id != OPTION_SPEC_DESCRIPTOR &&
+            table[i].id != OPTION_BY_AGENT)
             names[count++] = table[i].name;
     const char *nearest = peal_nearest_word(name, names, count);
     return nearest ? find_long(nearest, strlen(nearest)) : NULL;

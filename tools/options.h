@@ -40,6 +40,9 @@ typedef struct peal_options {
                                       */
     int rank_counts;
     int processes;     /* 0: not given */
+    const char *hosts; /* where they are started: see tools/hosts.h; NULL: here */
+    const char *agent; /* by which command */
+    bool by_agent;     /* this process was */
     int threads;       /* 0: not given */
     int rank;          /* -1: all */
     int64_t steps;     /* -1: what the spec says */

@@ -2,6 +2,7 @@
 #ifndef PEAL_TOOLS_RUN_H
 #define PEAL_TOOLS_RUN_H
 
+#include "tools/hosts.h"
 #include "tools/job.h"
 #include "tools/output.h"
 
@@ -95,10 +96,11 @@ void report_text(const peal_run *run, peal_status status);
 void report_json(const peal_run *run, peal_status status);
 
 /* Checks the spec, starts the processes of the job and waits for them: this command again in each.
- */
-peal_status run_launch(const peal_options *options, int processes, peal_diagnostics *diagnostics);
+ * hosts: where, of as many processes; none: here. */
+peal_status run_launch(const peal_options *options, int processes, const job_hosts *hosts,
+                       peal_diagnostics *diagnostics);
 
-/* Starts this program with other words in several processes; the job's status. */
+/* Starts this program with other words in several processes here; the job's status. */
 peal_status launch_command(int processes, char *const *words, int count, int64_t deadline_ns,
                            peal_diagnostics *diagnostics);
 

@@ -91,7 +91,7 @@ static peal_status no_memory(int processes, peal_diagnostics *diagnostics)
                        "out of memory for the launcher of %d processes", processes);
 }
 
-static peal_status launch(int processes, char **words, int64_t deadline_ns,
+static peal_status launch(int processes, const job_hosts *hosts, char **words, int64_t deadline_ns,
                           peal_diagnostics *diagnostics)
 {
     char program[4096];
@@ -108,6 +108,10 @@ static peal_status launch(int processes, char **words, int64_t deadline_ns,
     peal_launch_desc desc = {.processes = processes,
                              .program = program,
                              .argv = words,
+                             .host = hosts->host,
+                             .host_count = hosts->count,
+                             .agent = hosts->agent,
+                             .mark = "--launched-by-agent",
                              .deadline_ns = deadline_ns};
     peal_status status = peal_launch(&desc, list, &code);
     /* A process that leaves with a code has said why: only what no process could say is printed. */
@@ -121,21 +125,30 @@ static peal_status launch(int processes, char **words, int64_t deadline_ns,
     return status == PEAL_STATUS_OK ? (peal_status)code : status;
 }
 
-peal_status launch_command(int processes, char *const *words, int count, int64_t deadline_ns,
-                           peal_diagnostics *diagnostics)
+static peal_status launch_on(int processes, const job_hosts *hosts, char *const *words, int count,
+                             int64_t deadline_ns, peal_diagnostics *diagnostics)
 {
     char **argv = calloc((size_t)count + 1, sizeof(*argv));
     if (!argv)
         return no_memory(processes, diagnostics);
     memcpy(argv, words, (size_t)count * sizeof(*argv));
-    peal_status status = launch(processes, argv, deadline_ns, diagnostics);
+    peal_status status = launch(processes, hosts, argv, deadline_ns, diagnostics);
     free(argv);
     return status;
 }
 
-peal_status run_launch(const peal_options *options, int processes, peal_diagnostics *diagnostics)
+peal_status launch_command(int processes, char *const *words, int count, int64_t deadline_ns,
+                           peal_diagnostics *diagnostics)
+{
+    return launch_on(processes, &(job_hosts){.count = 0}, words, count, deadline_ns, diagnostics);
+}
+
+peal_status run_launch(const peal_options *options, int processes, const job_hosts *hosts,
+                       peal_diagnostics *diagnostics)
 {
     peal_options kept = *options;
+    if (hosts->count && !kept.ranks) /* as the job will count them */
+        kept.ranks = hosts->processes;
     char option[48];
     int count = 0;
     char *words[MAX_WORDS + 2];
@@ -159,7 +172,7 @@ peal_status run_launch(const peal_options *options, int processes, peal_diagnost
         words[count++] = options->words[i];
     peal_status status = several ? check_spec(&kept, processes) : PEAL_STATUS_OK;
     if (status == PEAL_STATUS_OK)
-        status = launch_command(processes, words, count, options->deadline_ns, diagnostics);
+        status = launch_on(processes, hosts, words, count, options->deadline_ns, diagnostics);
     if (kept.spec_descriptor >= 0)
         close(kept.spec_descriptor);
     return status;

@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The descriptor, and "process/processes": set by the launcher, read by the process. */
+/* The descriptor, and "process/processes", of the job and then of its host: set by the launcher,
+ * read by the process. */
 #define PEAL_CHANNEL_SOCKET  "PEAL_LAUNCH_SOCKET"
 #define PEAL_CHANNEL_PROCESS "PEAL_LAUNCH_PROCESS"
 
@@ -38,8 +39,9 @@ typedef struct peal_packet {
 /* Whether the launcher's socket was inherited: its descriptor, made close-on-exec; -1: this process
  * was started by something else. */
 int peal_channel_inherited(void);
-/* "process/processes" of the environment; false: not there, or nonsense. */
-bool peal_channel_identity(int *process, int *processes);
+/* Of the environment: process and processes of the job, then of this host; false: not there, or
+ * nonsense. */
+bool peal_channel_identity(int *process, int *processes, int *local, int *locals);
 
 /* One packet, at once: false: the other side is gone, or its queue is full (errno EAGAIN). */
 bool peal_channel_send(int socket, const peal_packet *packet, const void *data);

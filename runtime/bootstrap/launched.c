@@ -129,8 +129,8 @@ static const peal_bootstrap_ops launched_ops = {
 
 peal_status peal_bootstrap_launched(peal_diagnostics *diagnostics, peal_bootstrap **out)
 {
-    int process = 0, processes = 0, socket = peal_channel_inherited();
-    if (socket < 0 || !peal_channel_identity(&process, &processes))
+    int process = 0, processes = 0, local = 0, locals = 0, socket = peal_channel_inherited();
+    if (socket < 0 || !peal_channel_identity(&process, &processes, &local, &locals))
         return peal_report(diagnostics, PEAL_E_BOOTSTRAP_FAILED, (peal_source){0}, NULL,
                            "the variables %s and %s make no sense", PEAL_CHANNEL_SOCKET,
                            PEAL_CHANNEL_PROCESS);
@@ -140,7 +140,7 @@ peal_status peal_bootstrap_launched(peal_diagnostics *diagnostics, peal_bootstra
                            "out of memory for the bootstrap");
     self->base.ops = &launched_ops;
     self->socket = socket;
-    self->identity = (peal_bootstrap_identity){process, processes, process, processes, "peal"};
+    self->identity = (peal_bootstrap_identity){process, processes, local, locals, "peal"};
     self->first_round = atomic_fetch_add(&sessions, 1) * ROUNDS_OF_A_SESSION;
     self->owner = getpid();
     peal_parent_open(socket, &self->parent);

@@ -17,9 +17,10 @@ static const char *pmix_namespace(void)
 
 bool peal_bootstrap_is_launched(int *process)
 {
-    int processes;
+    int processes, local, locals;
     const char *rank = getenv("PMIX_RANK");
-    if (peal_channel_inherited() >= 0 && peal_channel_identity(process, &processes))
+    if (peal_channel_inherited() >= 0 &&
+        peal_channel_identity(process, &processes, &local, &locals))
         return true;
     *process = rank && *rank ? atoi(rank) : -1;
     return pmix_namespace() != NULL;

@@ -115,7 +115,8 @@ void peal_launch_environment_free(char **environment)
     free(environment);
 }
 
-char **peal_launch_hub_environment(const peal_launch_hub *hub, int process)
+char **peal_launch_hub_environment(const peal_launch_hub *hub, int process,
+                                   const peal_launch_place *place)
 {
     size_t count = 0, kept = 0;
     bool good = true;
@@ -129,8 +130,8 @@ char **peal_launch_hub_environment(const peal_launch_hub *hub, int process)
             good = (environment[kept++] = strdup(environ[i])) != NULL;
     good = good && asprintf(&environment[kept++], PEAL_CHANNEL_SOCKET "=%d",
                             hub->line[process].theirs) >= 0;
-    good = good && asprintf(&environment[kept++], PEAL_CHANNEL_PROCESS "=%d/%d", process,
-                            hub->processes) >= 0;
+    good = good && asprintf(&environment[kept++], PEAL_CHANNEL_PROCESS "=%d/%d %d/%d", process,
+                            hub->processes, place->local_process, place->local_processes) >= 0;
     if (good)
         return environment;
     environment[kept ? kept - 1 : 0] = NULL;

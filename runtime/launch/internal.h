@@ -49,8 +49,21 @@ peal_status peal_launch_hub_create(int processes, peal_diagnostics *diagnostics,
 void peal_launch_hub_destroy(peal_launch_hub *hub);
 /* Makes the line to a process: the descriptor that it inherits; -1 and errno. */
 int peal_launch_hub_open(peal_launch_hub *hub, int process);
+/* Which process of its host it is, of how many. */
+typedef struct peal_launch_place {
+    const peal_launch_host *host; /* NULL: this one, with all others */
+    int local_process, local_processes;
+} peal_launch_place;
+
+peal_launch_place peal_launch_place_of(const peal_launch_desc *desc, int process);
+/* What starts that process: the file, and words that end with NULL (free() both); false: the agent
+ * cannot be found (errno ENOENT), or there is no memory. `program`: as it was found here. */
+bool peal_launch_command(const peal_launch_desc *desc, const peal_launch_place *place,
+                         const char *program, char **path, const char ***words);
+
 /* The environment of that process, ending with NULL; NULL: out of memory. */
-char **peal_launch_hub_environment(const peal_launch_hub *hub, int process);
+char **peal_launch_hub_environment(const peal_launch_hub *hub, int process,
+                                   const peal_launch_place *place);
 void peal_launch_environment_free(char **environment);
 /* The process has been started: its end of the line is its own. */
 void peal_launch_hub_started(peal_launch_hub *hub, int process);

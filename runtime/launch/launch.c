@@ -35,6 +35,7 @@ typedef struct child_end {
 
 typedef struct launch_state {
     peal_diagnostics *diagnostics;
+    const peal_launch_desc *desc;
     int processes, running;
     peal_child *child;
     child_end *ended; /* since the last look */
@@ -257,35 +258,46 @@ static void wait_for_all(launch_state *self)
     }
 }
 
-static peal_status start_one(launch_state *self, int p, const char *path, char *const *argv)
+static peal_status start_one(launch_state *self, int p, const char *program)
 {
     peal_source nowhere = {0};
+    const peal_launch_place place = peal_launch_place_of(self->desc, p);
+    const char **words;
+    char *path;
     int line = peal_launch_hub_open(self->hub, p);
     if (line < 0)
         return peal_report(self->diagnostics, PEAL_E_NO_SOCKET_TO_PROCESS, nowhere,
                            "a process takes three descriptors, see ulimit -n",
                            "no line to process %d: %s", p, strerror(errno));
-    char **environment = peal_launch_hub_environment(self->hub, p);
+    char **environment = peal_launch_hub_environment(self->hub, p, &place);
     if (!environment)
         return peal_report(self->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, nowhere, NULL,
                            "out of memory for the environment of process %d", p);
-    int error =
-        peal_child_start(path, argv, environment, &self->mask_before, line, &self->child[p]);
+    int error = 0;
+    if (peal_launch_command(self->desc, &place, program, &path, &words)) {
+        error = peal_child_start(path, (char *const *)(uintptr_t)words, environment,
+                                 &self->mask_before, line, &self->child[p]);
+        free(words);
+        free(path);
+    } else
+        error = errno;
     peal_launch_environment_free(environment);
     if (error)
         return peal_report(self->diagnostics, PEAL_E_PROCESS_NOT_STARTED, nowhere, NULL,
-                           "process %d: cannot start %s: %s", p, path, strerror(error));
+                           "process %d: cannot start %s%s%s: %s", p, program,
+                           place.host ? " on " : "", place.host ? place.host->name : "",
+                           strerror(error));
     peal_launch_hub_started(self->hub, p);
     self->running++;
     self->must_poll |= self->child[p].pidfd < 0;
     return PEAL_STATUS_OK;
 }
 
-static peal_status start_all(launch_state *self, const char *path, char *const *argv)
+static peal_status start_all(launch_state *self, const char *program)
 {
     peal_status status = PEAL_STATUS_OK;
     for (int p = 0; status == PEAL_STATUS_OK && p < self->processes; p++)
-        status = start_one(self, p, path, argv);
+        status = start_one(self, p, program);
     return status;
 }
 
@@ -307,9 +319,9 @@ static void report_cause(const launch_state *self)
         peal_warn(self->diagnostics, self->cause_code, nowhere, NULL, "%s", self->message);
 }
 
-static peal_status run(launch_state *self, const char *path, char *const *argv, int *exit_code)
+static peal_status run(launch_state *self, const char *program, int *exit_code)
 {
-    peal_status status = start_all(self, path, argv);
+    peal_status status = start_all(self, program);
     if (status != PEAL_STATUS_OK) {
         self->was_killed = true;
         signal_all(self, SIGKILL);
@@ -369,6 +381,7 @@ peal_status peal_launch(const peal_launch_desc *desc, peal_diagnostics *diagnost
 {
     peal_source nowhere = {0};
     launch_state self = {.diagnostics = diagnostics,
+                         .desc = desc,
                          .processes = desc->processes,
                          .deadline_ns = desc->deadline_ns,
                          .signals = -1};
@@ -383,7 +396,7 @@ peal_status peal_launch(const peal_launch_desc *desc, peal_diagnostics *diagnost
                            "cannot find the program %s", name);
     peal_status status = prepare(&self);
     if (status == PEAL_STATUS_OK)
-        status = run(&self, path, desc->argv, exit_code);
+        status = run(&self, path, exit_code);
     peal_launch_hub_destroy(self.hub);
     restore_signals(&self);
     prctl(PR_SET_CHILD_SUBREAPER, self.was_subreaper);

@@ -1,14 +1,28 @@
-/* Starts the processes of a job on this host, helps them find each other and waits for their end.
- */
+/* Starts the processes of a job on this host, or by an agent on others, helps them find each other
+ * and waits for their end. */
 #ifndef PEAL_RUNTIME_LAUNCH_LAUNCH_H
 #define PEAL_RUNTIME_LAUNCH_LAUNCH_H
 
 #include "base/diagnostic.h"
 
+typedef struct peal_launch_host {
+    const char *name; /* as the agent takes it; "localhost": this one, without the agent */
+    int processes;    /* 1 or more */
+} peal_launch_host;
+
 typedef struct peal_launch_desc {
     int processes;       /* 1 .. 4096 */
     const char *program; /* file to execute; NULL: argv[0], looked up in PATH */
     char *const *argv;   /* ends with NULL; the same for all processes */
+    /* Processes are dealt out to hosts in this order; none: all are on this one. */
+    const peal_launch_host *host;
+    int host_count;
+    /* The words of a command that takes the name of a host and a command, and becomes that command
+     * there, with the descriptors that it has been given: such as `ip netns exec`. Ends with NULL.
+     */
+    char *const *agent;
+    /* The last word of what an agent is given; NULL: none. */
+    const char *mark;
     int64_t deadline_ns; /* the job ends if all of its processes are stopped for longer; 0: never */
 } peal_launch_desc;
 

@@ -98,7 +98,7 @@ class Mistakes(unittest.TestCase):
         self.expect(["run", HEAT, "-n", "2", "--processes", "3"], "E404", "more ranks")
         self.expect(["plan", HEAT, "-n", "2", "--rank", "2"], "E404", "count from 0")
         self.expect(["plan", HEAT, "--machine", "nod:1"], "E406", "did you mean node?")
-        self.expect(["plan", HEAT, "--machine", "node:2"], "E406", "network")
+        self.expect(["plan", HEAT, "--machine", "node:2"], "E406", "machine file")
         self.expect(["plan", HEAT, "--machine", "core:many"], "E406", "process:4")
         self.expect(["explain", "E999"], "E407", "brackets")
         self.expect(["explain"], "E403", "E009")

@@ -99,6 +99,40 @@ class Hosts(unittest.TestCase):
         self.assertIn("4 processes on 2 hosts: h0 (2), h1 (2)", err)
         self.assertIn("messages by shm+tcp", out + err)
 
+    def test_started_by_peal(self):
+        agent = ["--agent", "ip netns exec"]
+        name = os.path.join(ROOT, "samples", "jacobi2d", "jacobi2d.yaml")
+        sized = ["run", name, "--set", "nx=64", "--set", "ny=66", "--steps", "12", "--mode", "all", "--verify", *agent]
+        for hosts, spread in (("h0:2,h1:2", r"4 processes on 2 hosts: \S+ \(2\), \S+ \(2\)"),
+                              ("localhost,h2:2", r"3 processes on 2 hosts: \S+ \(1\), \S+ \(2\)")):
+            with self.subTest(hosts):
+                code, out, err = peal(*sized, "--hosts", hosts, env=environment(PEAL_LOG="info"))
+                self.assertEqual(code, 0, out + err)
+                self.assertIn("every mode equal to serial", out)
+                self.assertRegex(err, spread)
+        code, out, err = peal("tune", name, "--set", "nx=64", "--set", "ny=66", "--steps", "5", "--rounds", "9", "--hosts",
+                              "h0,h1", *agent)
+        self.assertEqual(code, 0, out + err)
+
+    def test_started_by_peal_wrongly(self):
+        name = os.path.join(ROOT, "samples", "jacobi2d", "jacobi2d.yaml")
+        with open("/run/forgets", "w", encoding="ascii") as file:  # as ssh does
+            file.write('#!/bin/sh\nshift\nexec env -u PEAL_LAUNCH_SOCKET -u PEAL_LAUNCH_PROCESS "$@"\n')
+        os.chmod("/run/forgets", 0o755)
+        for words, expected, text in (
+                (["--hosts", "h0:2"], 2, r"--hosts h0:2 needs --agent"),
+                (["--hosts", "h0:x", "--agent", "ip netns exec"], 2, r"--hosts needs a list such as a:2,b:2, not 'h0:x'"),
+                (["--hosts", "-v:2", "--agent", "ip netns exec"], 2, r"--hosts needs a list"),
+                (["--hosts", "h0,h1", "--processes", "3", "--agent", "ip netns exec"], 2, r"--processes 3, but .* has 2"),
+                (["--hosts", "h0,h1", "-n", "1", "--agent", "ip netns exec"], 2, r"-n 1, but .* has 2 processes"),
+                (["--agent", "ip netns exec"], 2, r"--agent 'ip netns exec' needs --hosts"),
+                (["--hosts", "h0", "--agent", "/nobody/there"], 4, r"process 0: cannot start \S+ on h0: No such file"),
+                (["--hosts", "h0", "--agent", "/run/forgets"], 4, r"has not passed on the line to the launcher \[E310\]")):
+            with self.subTest(words):
+                code, _, err = peal("run", name, *words)
+                self.assertEqual(code, expected, err)
+                self.assertRegex(err, text)
+
     def test_what_cannot_is_refused(self):
         name = os.path.join(ROOT, "samples", "denoise", "denoise.yaml")
         code, _, err = self.run_on(2, 1, "run", name)

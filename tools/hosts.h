@@ -1,0 +1,20 @@
+/* --hosts and --agent: where the processes of a job are started. */
+#ifndef PEAL_TOOLS_HOSTS_H
+#define PEAL_TOOLS_HOSTS_H
+
+#include "runtime/launch/launch.h"
+#include "tools/options.h"
+
+typedef struct job_hosts {
+    peal_launch_host *host;
+    int count; /* 0: all processes are on this one */
+    int processes;
+    char **agent;     /* ends with NULL */
+    char *text, *run; /* what names and the agent's words point into */
+} job_hosts;
+
+/* What the options say; hosts_close() in any case. Without --hosts: none. */
+peal_status hosts_open(const peal_options *options, peal_diagnostics *diagnostics, job_hosts *out);
+void hosts_close(job_hosts *hosts);
+
+#endif
