@@ -209,9 +209,8 @@ static peal_status read_word(const char *word, machine_words *description,
         if (fine)
             return PEAL_STATUS_OK;
         return peal_report(diagnostics, PEAL_E_INVALID_MACHINE, nowhere,
-                           i == 0
-                               ? "several nodes need a network transport, which doesn't exist yet"
-                               : "for example: \"process:4 core:2 cache:1MiB\"",
+                           i == 0 ? "a cluster is described in a machine file, for `peal simulate`"
+                                  : "for example: \"process:4 core:2 cache:1MiB\"",
                            "--machine: '%s' is no %s", value, i == 3 ? "size" : "count here");
     }
     const char *nearest = peal_nearest_word(kind, kinds, 4);

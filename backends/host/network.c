@@ -28,7 +28,10 @@ peal_status host_network_settle(host_plan *plan)
     const peal_network_hook *network = plan->desc.network;
     peal_patience patience = peal_patience_begin(peal_clock_ns(), plan->desc.deadline_ns);
     while (network && !atomic_load(plan->desc.abort_word) && !network->settle(network->user)) {
-        if (peal_patience_is_over(&patience, peal_clock_ns())) {
+        bool is_over = peal_patience_is_over(&patience, peal_clock_ns());
+        if (is_over && network->others_run(network->user))
+            patience = peal_patience_begin(peal_clock_ns(), plan->desc.deadline_ns);
+        else if (is_over) {
             host_fail(plan, PEAL_STATUS_DEADLINE);
             return peal_report(plan->desc.diagnostics, PEAL_E_RANK_STALLED, (peal_source){0},
                                "see what the processes of other hosts are doing",

@@ -122,6 +122,12 @@ static bool settle(void *user)
     return puts->session->engine->settle(puts->session->network);
 }
 
+static bool others_run(void *user)
+{
+    const peal_bound_puts *puts = user;
+    return peal_session_others_run(puts->session);
+}
+
 peal_status peal_bound_puts_create(const peal_binding *binding, peal_bound_puts **out)
 {
     peal_bound_puts *puts = calloc(1, sizeof(*puts));
@@ -132,8 +138,8 @@ peal_status peal_bound_puts_create(const peal_binding *binding, peal_bound_puts 
         return no_memory(binding);
     }
     *puts = (peal_bound_puts){.session = binding->session, .arena = arena};
-    puts->hook =
-        (peal_network_hook){sizeof(puts->hook), puts, due, progress, sleep_until_some, settle};
+    puts->hook = (peal_network_hook){sizeof(puts->hook), puts,   due,       progress,
+                                     sleep_until_some,   settle, others_run};
     peal_status status = bind_all(puts, binding);
     if (!status)
         status = peal_session_open_network(binding->session);

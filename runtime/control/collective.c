@@ -27,8 +27,9 @@ typedef struct round_trip {
     /* Who waits for a child gives up before who waits for a parent, deeper ones first: so the one
      * that is next to the culprit names it. */
     int64_t up_until_ns, down_until_ns;
-    peal_patience patience; /* both are later by as much as this process was stopped */
-    int64_t since_ns;       /* when they began to count: the call, or that another was last busy */
+    /* Both are later by as much as this process was stopped, and begin anew where another is busy.
+     */
+    peal_patience patience;
 } round_trip;
 
 static round_trip begin(peal_control *control, operation_kind operation)
@@ -37,12 +38,8 @@ static round_trip begin(peal_control *control, operation_kind operation)
     int depth = __builtin_popcount((unsigned)control->identity.process);
     control->sequence++;
     atomic_store(&control->waits, true);
-    return (round_trip){control,
-                        operation,
-                        now + deadline / 8 * 7 - deadline / 64 * depth,
-                        now + deadline,
-                        peal_patience_begin(now, deadline),
-                        now};
+    return (round_trip){control, operation, now + deadline / 8 * 7 - deadline / 64 * depth,
+                        now + deadline, peal_patience_begin(now, deadline)};
 }
 
 static peal_status end(const round_trip *call, peal_status status)
@@ -55,12 +52,12 @@ static peal_status end(const round_trip *call, peal_status status)
 static void wait_for_busy(round_trip *call)
 {
     int64_t heard = atomic_load(&call->control->busy_heard_ns);
-    if (heard <= call->since_ns)
+    int64_t later = heard - call->patience.since_ns;
+    if (later <= 0)
         return;
-    call->up_until_ns += heard - call->since_ns;
-    call->down_until_ns += heard - call->since_ns;
-    call->patience.since_ns += heard - call->since_ns;
-    call->since_ns = heard;
+    call->up_until_ns += later;
+    call->down_until_ns += later;
+    call->patience.since_ns = heard;
 }
 
 static bool is_parent(const round_trip *call, int process)

@@ -243,7 +243,9 @@ void peal_control_disown(peal_control *control)
             close(link->watch);
         link->data = link->watch = -2;
     }
-    peal_streams_close(control);
+    for (int i = 0; i < control->stream_count; i++)
+        close(control->stream[i].socket); /* the list may just be growing: it is not freed */
+    control->stream_count = 0;
     int *const owned[] = {&control->listener, &control->far_listener, &control->aborted};
     for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]); i++) {
         if (*owned[i] >= 0)

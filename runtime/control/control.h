@@ -38,6 +38,8 @@ const char *peal_control_node(const peal_control *control, int process);
  * in collective calls without a deadline: only of jobs on several hosts, and not while it is in
  * such a call itself. Any thread. */
 void peal_control_busy(peal_control *control, bool busy);
+/* Whether another process has said so lately. */
+bool peal_control_hears_busy(const peal_control *control);
 /* What a process does now and then while it waits in a collective call; NULL: nothing. */
 void peal_control_meanwhile(peal_control *control, void (*turn)(void *user), void *user);
 

@@ -159,7 +159,8 @@ static void await_cause(peal_control *control)
 /* Not simply gone. */
 static bool is_out_of_reach(const peal_dial_failure *why)
 {
-    static const int all[] = {ETIMEDOUT, EPROTO, EACCES, ENOENT, EHOSTUNREACH, ENETUNREACH};
+    static const int all[] = {ETIMEDOUT,    EPROTO,      EACCES,    ENOENT,
+                              EHOSTUNREACH, ENETUNREACH, ECONNRESET};
     for (size_t i = 0; why && i < sizeof(all) / sizeof(all[0]); i++)
         if (why->error == all[i])
             return true;

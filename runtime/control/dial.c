@@ -48,7 +48,7 @@ static int dial_far(peal_control *control, peal_control_blob *blob, peal_caller 
         pthread_mutex_unlock(&control->lock);
     }
     if (socket >= 0 && caller.kind == PEAL_HELLO_WATCH)
-        peal_wire_be_watched(socket);
+        peal_wire_be_watched(socket, PEAL_WATCHED_MS);
     return socket;
 }
 

@@ -117,7 +117,7 @@ static bool adopt(peal_control *control, int process, bool data, const guest_soc
 {
     bool taken = false;
     if (!data && guest->side == FAR)
-        peal_wire_be_watched(guest->socket);
+        peal_wire_be_watched(guest->socket, PEAL_WATCHED_MS);
     pthread_mutex_lock(&control->lock);
     for (int i = peal_control_has_parent(control); i < control->link_count; i++) {
         peal_link *link = &control->link[i];

@@ -18,9 +18,10 @@ typedef struct peal_link {
     bool is_far;   /* over TCP: what it says on another connection may come after this one's end */
     int data, watch;
     int pidfd; /* of the process, -1 without: its sockets may live on in a child that it forked */
-    size_t notice_bytes; /* of `notice` that have arrived */
-    int64_t busy_ns;     /* when it was last told that somebody is busy */
-    bool busy_unheard;   /* and has not answered yet: it may be stopped */
+    size_t notice_bytes;      /* of `notice` that have arrived */
+    int64_t busy_ns, beat_ns; /* when it was last told that somebody is busy, or anything */
+    bool is_unheard;          /* it has not answered that yet: it may be stopped */
+    bool is_patient;          /* it is: see be_patient() */
     peal_notice notice;
     peal_control_blob blob;
 } peal_link;
@@ -130,6 +131,10 @@ int64_t peal_busy_interval(const peal_control *control);
 /* Of the service thread: tells the neighbours if this process is; passes on what one has said. */
 void peal_busy_say(peal_control *control);
 void peal_busy_hear(peal_control *control, peal_link *from);
+/* Of the service thread: sends the beats that are due; answers one; takes an answer. */
+void peal_beat(peal_control *control);
+void peal_beat_answer(peal_control *control, const peal_link *from);
+void peal_beat_heard(peal_control *control, peal_link *from);
 
 peal_status peal_service_start(peal_control *control);
 void peal_service_stop(peal_control *control);

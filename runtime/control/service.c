@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "runtime/control/service.h"
 #include "base/clock.h"
+#include "runtime/control/wire_tcp.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -91,8 +92,10 @@ static void serve_link(service *self, peal_link *link, bool is_dead)
         else if (link->notice.kind == PEAL_NOTICE_BUSY)
             peal_busy_hear(control, link);
         else if (link->notice.kind == PEAL_NOTICE_HEARD)
-            link->busy_unheard = false; /* of this thread */
-        else
+            peal_beat_heard(control, link);
+        else if (link->notice.kind == PEAL_NOTICE_BEAT)
+            peal_beat_answer(control, link);
+        else if (link->notice.kind == PEAL_NOTICE_ABORT)
             peal_take_cause(control, &link->notice, link->process);
     }
     pthread_mutex_lock(&control->lock);
@@ -143,8 +146,9 @@ static int poll_timeout(const service *self)
     int timeout = looks_again(self)                               ? soon_ms
                   : self->half_open[NEAR] || self->half_open[FAR] ? half_open_ms
                                                                   : -1;
-    int busy_ms = busy_ns ? (int)(busy_ns / 1000000) + 1 : -1;
-    return busy_ms >= 0 && (timeout < 0 || busy_ms < timeout) ? busy_ms : timeout;
+    int64_t often_ns = busy_ns && busy_ns < PEAL_BEAT_NS ? busy_ns : PEAL_BEAT_NS;
+    int often_ms = busy_ns ? (int)(often_ns / 1000000) + 1 : -1;
+    return often_ms >= 0 && (timeout < 0 || often_ms < timeout) ? often_ms : timeout;
 }
 
 static void *serve(void *argument)
@@ -178,6 +182,7 @@ static void *serve(void *argument)
             peal_guests_accept(self);
         peal_guests_serve(self);
         peal_busy_say(control);
+        peal_beat(control);
     }
     peal_guests_drop(self);
     free(self);

@@ -79,7 +79,8 @@ typedef enum peal_notice_kind {
     PEAL_NOTICE_ABORT = 1,
     PEAL_NOTICE_LEAVE,
     PEAL_NOTICE_BUSY, /* somebody that way will come, but not yet: a job on several hosts */
-    PEAL_NOTICE_HEARD /* answers that; without it there is no other one */
+    PEAL_NOTICE_BEAT, /* I am here */
+    PEAL_NOTICE_HEARD /* answers either */
 } peal_notice_kind;
 
 /* A frame of a watch connection. */

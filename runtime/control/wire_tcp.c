@@ -183,7 +183,9 @@ static int shake(int socket, peal_handshake *h, int stop, int64_t share_ns, int6
     bool is_stopped = false;
     int64_t end_ns = share_ns;
     while (h->state == PEAL_HANDSHAKE_GOES_ON) {
+        int64_t before_ns = end_ns;
         int error = await(socket, POLLIN, is_stopped ? -1 : stop, &end_ns);
+        until_ns += end_ns - before_ns; /* this process was stopped for so long */
         if (error == ECANCELED) {
             int64_t soon_ns = peal_clock_ns() + moment_ns;
             is_stopped = true;
@@ -243,15 +245,16 @@ static int call_one(const peal_address *address, const unsigned char secret[PEAL
                     peal_caller caller, int stop, int64_t share_ns, int64_t until_ns,
                     peal_handshake *state, int *socket_out)
 {
-    enum { TRIES = 6, FIRST_PAUSE_MS = 10 };
-    int error = 0;
+    enum { TRIES = 12, FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 320 };
+    int error = 0, pause_ms = FIRST_PAUSE_MS;
     for (int i = 0; i < TRIES; i++) {
         error = try_one(address, secret, caller, stop, share_ns, until_ns, state, socket_out);
         if (error != ECONNRESET || peal_clock_ns() >= share_ns)
             break;
         struct pollfd stopped = {stop, POLLIN, 0};
-        if (poll(&stopped, 1, FIRST_PAUSE_MS << i) > 0)
+        if (poll(&stopped, 1, pause_ms) > 0)
             return ECANCELED;
+        pause_ms = pause_ms * 2 < LONGEST_PAUSE_MS ? pause_ms * 2 : LONGEST_PAUSE_MS;
     }
     return error;
 }
@@ -314,13 +317,11 @@ void peal_wire_be_prompt(int socket)
     setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof(between_s));
 }
 
-void peal_wire_be_watched(int socket)
+void peal_wire_be_watched(int socket, unsigned silent_ms)
 {
-    int on = 1, idle_s = 1, between_s = 1, probes = 2;
-    unsigned silent_ms = 3000;
+    int on = 1, idle_s = 1, between_s = 1;
     setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
     setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof(between_s));
-    setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
     setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &silent_ms, sizeof(silent_ms));
 }

@@ -5,7 +5,9 @@
 
 #include "runtime/control/handshake.h"
 
-enum { PEAL_ADDRESS_TEXT_BYTES = 64 };
+enum { PEAL_ADDRESS_TEXT_BYTES = 64, PEAL_WATCHED_MS = 2500, PEAL_PATIENT_MS = 12000 };
+/* How often neighbours on different hosts say that they are there. */
+#define PEAL_BEAT_NS INT64_C(500000000)
 
 /* A socket that listens on a free port of all interfaces, by IPv6 and IPv4 or what there is of
  * them; -1 and errno. */
@@ -33,8 +35,9 @@ int peal_wire_call_tcp(peal_address *address, const unsigned char secret[PEAL_SE
 /* Small messages leave at once, and an idle connection is kept in the memory of what lies between
  * the hosts. */
 void peal_wire_be_prompt(int socket);
-/* The other host is asked whether it is there: it is gone after 3 s without an answer. Only for a
- * socket that the other side always reads: one that it does not read for so long would end, too. */
-void peal_wire_be_watched(int socket);
+/* The other host is asked whether it is there: it is gone after silent_ms without an answer. Only
+ * for a socket that the other side always reads: one that it does not read for so long would end,
+ * too. */
+void peal_wire_be_watched(int socket, unsigned silent_ms);
 
 #endif

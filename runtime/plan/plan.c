@@ -157,6 +157,8 @@ static peal_status join_bound(peal_plan *plan)
                              "is not what is awaited");
     if (!status)
         plan->hash = all[0].hash;
+    else if (all && !peal_session_status(session))
+        session->fails_alike = peal_session_spans_hosts(session);
     free(all);
     if (!status)
         status = peal_control_broadcast(session->control, 0, &plan->repeat, sizeof(plan->repeat));

@@ -49,6 +49,19 @@ static bool is_stopped(int32_t pid)
     return state == 'T' || state == 't'; /* by a signal, by ptrace */
 }
 
+bool peal_session_others_run(const peal_session *session)
+{
+    if (!session->board.base)
+        return peal_control_hears_busy(session->control);
+    for (int p = 0; p < session->identity.processes; p++) {
+        const peal_barrier_slot *slot = slot_of(session, p);
+        if (p != session->identity.process && atomic_load(&slot->running) > 0 &&
+            !is_stopped(atomic_load(&slot->pid)))
+            return true;
+    }
+    return false;
+}
+
 static peal_status report_absence(const peal_session *session, int p, bool stopped)
 {
     return peal_report(session->diagnostics, PEAL_E_PROCESS_DID_NOT_CALL, PEAL_NO_SOURCE,

@@ -22,10 +22,11 @@ static void after_fork(void)
 
 static void in_child(void)
 {
-    for (const peal_session *s = first; s; s = s->next) {
+    for (peal_session *s = first; s; s = s->next) {
         peal_control_disown(s->control);
         if (s->network)
             s->engine->disown(s->network);
+        atomic_store(&s->abort_word, PEAL_STATUS_PEER_LOST); /* what it computes is nobody's */
     }
     first = NULL;
     pthread_mutex_unlock(&mutex);

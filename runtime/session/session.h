@@ -128,5 +128,7 @@ peal_status peal_session_barrier(peal_session *session, int kind, uint64_t hash,
 /* Begins or ends a run. While one is under way, others wait for this process without a deadline:
  * its own waits have one. */
 void peal_session_running(peal_session *session, bool running);
+/* Whether another process runs something, and is not stopped. */
+bool peal_session_others_run(const peal_session *session);
 
 #endif

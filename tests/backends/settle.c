@@ -18,6 +18,14 @@ static bool settle(void *user)
     return --turns_left < 0;
 }
 
+static int rounds_of_others; /* how often another process still runs when it is looked at */
+
+static bool others_run(void *user)
+{
+    (void)user;
+    return --rounds_of_others >= 0;
+}
+
 static void pass_time(void *user, int64_t ns)
 {
     (void)user, (void)ns;
@@ -28,7 +36,8 @@ static peal_status end(host_plan *plan, int turns, _Atomic int *abort_word,
 {
     static const peal_network_hook hook = {.size = sizeof(hook),
                                            .sleep = pass_time,
-                                           .settle = settle};
+                                           .settle = settle,
+                                           .others_run = others_run};
     memset(plan, 0, sizeof(*plan));
     turns_left = turns;
     plan->desc.network = &hook;
@@ -46,7 +55,9 @@ static void check_settle(void **state)
     (void)state;
     assert_int_equal(end(&plan, 3, &word, list), PEAL_STATUS_OK);
     assert_int_equal(turns_left, -1);
+    rounds_of_others = 3; /* at work until then: nobody takes what is sent */
     assert_int_equal(end(&plan, 2000000000, &word, list), PEAL_STATUS_DEADLINE);
+    assert_int_equal(rounds_of_others, -1);
     assert_int_equal(word, PEAL_STATUS_DEADLINE);
     assert_non_null(strstr(peal_diagnostics_at(list, 0)->message, "has not taken their messages"));
     word = PEAL_STATUS_PEER_LOST; /* others have ended the job: nothing is waited for */

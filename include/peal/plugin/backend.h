@@ -165,6 +165,8 @@ typedef struct peal_network_hook {
     void (*progress)(void *user);          /* a turn, by whoever waits; any thread */
     void (*sleep)(void *user, int64_t ns); /* until something comes, at most so long */
     bool (*settle)(void *user);            /* a turn; true: nothing is left to be sent */
+    /* Whether another process is at work, and so may have no time to take what is sent. */
+    bool (*others_run)(void *user);
 } peal_network_hook;
 
 typedef struct peal_backend_desc {

@@ -11,6 +11,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +77,8 @@ static int look_at_edges(test_team *team, int process)
         bool is_far = host[link->process] != host[process];
         TEAM_CHECK((family_of(link->data) != AF_UNIX) == is_far);
         TEAM_CHECK((family_of(link->watch) != AF_UNIX) == is_far);
-        TEAM_CHECK(!is_far || (silence_of(link->watch) == 3000 && silence_of(link->data) == 0));
+        TEAM_CHECK(!is_far ||
+                   (silence_of(link->watch) == PEAL_WATCHED_MS && silence_of(link->data) == 0));
         TEAM_CHECK(!is_far || link->pidfd < 0);
     }
     for (int other = 0; other < team->processes; other++) {
@@ -315,6 +317,54 @@ static void check_busy(void **state)
     run(3, "3", wait_in_vain);
 }
 
+/* ---- beats ---- */
+
+static unsigned since_data_ms(int socket)
+{
+    struct tcp_info info;
+    socklen_t bytes = sizeof(info);
+    TEAM_CHECK(getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0);
+    return info.tcpi_last_data_recv;
+}
+
+static void wait_for_silence(int socket, int expected_ms)
+{
+    for (int i = 0; silence_of(socket) != expected_ms; i++) {
+        TEAM_CHECK(i < 3000);
+        poll(NULL, 0, 10);
+    }
+}
+
+/* Neighbours on different hosts hear of each other where nothing else is said; of one that is
+ * stopped more is borne, until it goes on. */
+static int only_beat(test_team *team, int process)
+{
+    team_seat self;
+    TEAM_CHECK(team_join(&self, team, process, long_deadline) == PEAL_STATUS_OK);
+    int watch = self.control->link[0].watch;
+    atomic_store(&team->board->flag[process], (int)getpid());
+    poll(NULL, 0, 3000);
+    TEAM_CHECK(since_data_ms(watch) < 2000);
+    TEAM_CHECK(peal_control_barrier(self.control) == PEAL_STATUS_OK);
+    if (process == 0) {
+        pid_t other = (pid_t)atomic_load(&team->board->flag[1]);
+        TEAM_CHECK(kill(other, SIGSTOP) == 0);
+        wait_for_silence(watch, PEAL_PATIENT_MS);
+        TEAM_CHECK(kill(other, SIGCONT) == 0);
+        wait_for_silence(watch, PEAL_WATCHED_MS);
+    }
+    TEAM_CHECK(peal_control_barrier(self.control) == PEAL_STATUS_OK);
+    TEAM_CHECK(self.abort_word == 0);
+    team_leave(&self);
+    return 0;
+}
+
+static void check_beats(void **state)
+{
+    (void)state;
+    run(2, "2", only_beat);
+}
+
 /* ---- what is said ---- */
 
 /* The last process has made the first of its two connections when it ends. */
@@ -391,6 +441,7 @@ int main(void)
                                        cmocka_unit_test(check_one_host),
                                        cmocka_unit_test(check_strangers),
                                        cmocka_unit_test(check_busy),
+                                       cmocka_unit_test(check_beats),
                                        cmocka_unit_test(check_halfway),
                                        cmocka_unit_test(check_failures)};
     return cmocka_run_group_tests(tests, NULL, NULL);

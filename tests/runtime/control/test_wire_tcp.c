@@ -192,9 +192,9 @@ static void check_drops(void **state)
     address[0] = full.address;
     expect_connected(&full, call(address, -1, long_ns, &shaken), &shaken);
     address[0] = closed.address;
-    assert_int_equal(call(address, -1, long_ns, &shaken), -1);
+    assert_int_equal(call(address, -1, long_ns / 40, &shaken), -1);
     end(&closed);
-    assert_int_equal(closed.calls, 6);
+    assert_in_range(closed.calls, 2, 12);
 }
 
 /* Those before it are of a port where nobody listens, of another job, of no peal, and of one that
@@ -291,7 +291,7 @@ static void check_failures(void **state)
         host other;
         begin(&other, cases[i].does, cases[i].secret);
         address[0] = other.address;
-        int64_t limit = cases[i].error == ETIMEDOUT ? long_ns / 100 : long_ns;
+        int64_t limit = cases[i].error == EPROTO ? long_ns : long_ns / 100;
         assert_int_equal(call(address, -1, limit, &shaken), -1);
         assert_int_equal(errno, cases[i].error);
         assert_int_equal(shaken.state, cases[i].state);
@@ -388,12 +388,11 @@ static void check_options(void **state)
     assert_int_equal(option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
     assert_int_equal(option(socket, SOL_SOCKET, SO_KEEPALIVE), 1);
     assert_int_equal(option(socket, IPPROTO_TCP, TCP_KEEPIDLE), 30);
-    peal_wire_be_watched(socket);
+    peal_wire_be_watched(socket, PEAL_WATCHED_MS);
     assert_int_equal(option(socket, SOL_SOCKET, SO_KEEPALIVE), 1);
     assert_int_equal(option(socket, IPPROTO_TCP, TCP_KEEPIDLE), 1);
     assert_int_equal(option(socket, IPPROTO_TCP, TCP_KEEPINTVL), 1);
-    assert_int_equal(option(socket, IPPROTO_TCP, TCP_KEEPCNT), 2);
-    assert_int_equal(option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT), 3000);
+    assert_int_equal(option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT), PEAL_WATCHED_MS);
     close(socket);
     end(&good);
 }
