@@ -33,10 +33,10 @@ int peal_channel_inherited(void)
 
 bool peal_channel_identity(int *process, int *processes, int *local, int *locals)
 {
-    const char *text = getenv(PEAL_CHANNEL_PROCESS);
-    return text && sscanf(text, "%d/%d %d/%d", process, processes, local, locals) == 4 &&
-           *process >= 0 && *process < *processes && *local >= 0 && *local < *locals &&
-           *locals <= *processes;
+    const char *text = getenv(PEAL_CHANNEL_PROCESS), *place = getenv(PEAL_CHANNEL_PLACE);
+    return text && place && sscanf(text, "%d/%d", process, processes) == 2 &&
+           sscanf(place, "%d/%d", local, locals) == 2 && *process >= 0 && *process < *processes &&
+           *local >= 0 && *local < *locals && *locals <= *processes;
 }
 
 bool peal_channel_send(int socket, const peal_packet *packet, const void *data)

@@ -10,10 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The descriptor, and "process/processes", of the job and then of its host: set by the launcher,
+/* The descriptor, "process/processes", and the same counted on its host: set by the launcher,
  * read by the process. */
 #define PEAL_CHANNEL_SOCKET  "PEAL_LAUNCH_SOCKET"
 #define PEAL_CHANNEL_PROCESS "PEAL_LAUNCH_PROCESS"
+#define PEAL_CHANNEL_PLACE   "PEAL_LAUNCH_PLACE"
 
 enum {
     PEAL_CHANNEL_MAGIC = 0x6863656c, /* "lech" */

@@ -105,7 +105,8 @@ static bool is_of_launcher(const char *variable)
 {
     return !strncmp(variable, "PMIX_", 5) || !strncmp(variable, "PMI_", 4) ||
            !strncmp(variable, PEAL_CHANNEL_SOCKET "=", sizeof(PEAL_CHANNEL_SOCKET)) ||
-           !strncmp(variable, PEAL_CHANNEL_PROCESS "=", sizeof(PEAL_CHANNEL_PROCESS));
+           !strncmp(variable, PEAL_CHANNEL_PROCESS "=", sizeof(PEAL_CHANNEL_PROCESS)) ||
+           !strncmp(variable, PEAL_CHANNEL_PLACE "=", sizeof(PEAL_CHANNEL_PLACE));
 }
 
 void peal_launch_environment_free(char **environment)
@@ -122,7 +123,7 @@ char **peal_launch_hub_environment(const peal_launch_hub *hub, int process,
     bool good = true;
     while (environ[count])
         count++;
-    char **environment = calloc(count + 3, sizeof(*environment));
+    char **environment = calloc(count + 4, sizeof(*environment));
     if (!environment)
         return NULL;
     for (size_t i = 0; good && i < count; i++)
@@ -130,8 +131,10 @@ char **peal_launch_hub_environment(const peal_launch_hub *hub, int process,
             good = (environment[kept++] = strdup(environ[i])) != NULL;
     good = good && asprintf(&environment[kept++], PEAL_CHANNEL_SOCKET "=%d",
                             hub->line[process].theirs) >= 0;
-    good = good && asprintf(&environment[kept++], PEAL_CHANNEL_PROCESS "=%d/%d %d/%d", process,
-                            hub->processes, place->local_process, place->local_processes) >= 0;
+    good = good && asprintf(&environment[kept++], PEAL_CHANNEL_PROCESS "=%d/%d", process,
+                            hub->processes) >= 0;
+    good = good && asprintf(&environment[kept++], PEAL_CHANNEL_PLACE "=%d/%d", place->local_process,
+                            place->local_processes) >= 0;
     if (good)
         return environment;
     environment[kept ? kept - 1 : 0] = NULL;
