@@ -392,6 +392,7 @@ static int end_halfway(test_team *team, int process)
     TEAM_CHECK(team_join(&self, team, process, long_deadline) == PEAL_STATUS_PEER_LOST);
     TEAM_CHECK(strstr(peal_diagnostics_at(self.diagnostics, 0)->message,
                       "process 1 ended before it had joined"));
+    self.bootstrap->ops->close(self.bootstrap);
     peal_diagnostics_destroy(self.diagnostics);
     return 0;
 }
