@@ -196,8 +196,8 @@ const char *peal_plan_choice(const peal_plan *plan);
 int peal_plan_rank_count(const peal_plan *plan);
 int peal_plan_workers(const peal_plan *plan);
 void peal_plan_dims(const peal_plan *plan, int dims[PEAL_RANK_AXES]);
-/* How its messages travel between processes: "p2p:vmm", "p2p:ipc" or "shm"; "self": there is one
- * process, or mode serial. */
+/* How its messages travel between processes: "p2p:vmm", "p2p:ipc", "shm" or "tcp"; "shm+tcp":
+ * within hosts and between them; "self": there is one process, or mode serial. */
 const char *peal_plan_transport(const peal_plan *plan);
 /* The number that is equal on all ranks of equal plans. */
 uint64_t peal_plan_hash(const peal_plan *plan);

@@ -458,6 +458,18 @@ class Run(unittest.TestCase):
         self.assertEqual(code, 2)
         self.assertIn("--transport needs auto, p2p, p2p:vmm, p2p:ipc, shm or tcp, not 'p2p:smoke'", err)
 
+    def test_several_hosts_are_for_cpus(self):
+        hosts = {"devices": 2, "PEAL_TEST_HOSTS": "2"}
+        code, out, err, record = run("-n", "2", "--mode", "stream", **hosts)
+        self.assertEqual((code, out["transport"]), (0, "tcp"), err)
+        self.assertEqual(left(record), set())
+        env, _ = with_driver(**hosts)
+        _, out, err = common.peal("run", "-", "-n", "2", "--mode", "stream", stdin=SPEC, env=env)
+        self.assertIn("not on GPUs: the processes run on several hosts", out + err)
+        code, _, err, _ = run("-n", "2", "--mode", "stream", "--backend", "cuda", **hosts)
+        self.assertEqual(code, 4)
+        self.assertRegex(err, r"messages between GPUs cannot go over sockets \[E379\]\n +--backend host, or all processes on one host")
+
     def test_required_transport(self):
         spec = SPEC.replace("repeat: 4", "require: [p2p]\nrepeat: 4")
         for lacks, code in (("none", 0), ("peer", 4)):

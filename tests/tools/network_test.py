@@ -4,7 +4,7 @@ import os
 import tempfile
 import unittest
 
-from common import ROOT, SPECS, environment, main, peal
+from common import ROOT, SPECS, environment, main, peal, peal_json
 
 # Small ones; mesh and what has no parts for so many ranks are left out.
 SAMPLES = {"jacobi2d/jacobi2d": ["nx=64", "ny=66"], "heat3d/heat3d": [], "cg/cg": ["n=64"], "halo/halo": [],
@@ -73,6 +73,15 @@ class Network(unittest.TestCase):
         code, _, err = peal("run", name, "-n", "2", "--transport", "tcp", "--backend", "cuda")
         self.assertNotEqual(code, 0)
         self.assertRegex(err, r"\[E379\]|backend cuda was asked for, but")
+
+    def test_the_report_names_what_carries_messages(self):
+        name = os.path.join(ROOT, "samples", "heat3d", "heat3d.yaml")
+        for ranks, hosts, options, transport in (("4", "2", [], "shm+tcp"), ("2", "2", [], "tcp"), ("2", "0", [], "shm"),
+                                                 ("2", "0", ["--transport", "tcp"], "tcp")):
+            with self.subTest(transport, hosts=hosts):
+                code, out, err = peal_json("run", name, "-n", ranks, "--mode", "sync", "--steps", "3", "--json", *options,
+                                           env=environment(PEAL_TEST_HOSTS=hosts))
+                self.assertEqual((code, out["transport"]), (0, transport), err)
 
     def test_what_several_hosts_cannot_is_refused(self):
         hosts = environment(PEAL_TEST_HOSTS="2")
