@@ -121,6 +121,7 @@ const peal_command check_command = {
     "What concerns several statements or ranks is told as a counterexample, event by event.\n"
     "\n"
     "  -n, --ranks N      check for this many ranks (default 1), --processes P processes\n"
+    "      --hosts a:2,b:2  its processes are on these hosts\n"
     "      --set K=V      override a param\n"
     "      --steps S      as a run of S steps\n"
     "      --mode M       and that mode M can run it (all: that each can)\n"

@@ -194,6 +194,7 @@ static void print_json(const peal_graph_data *graph, const peal_machine *machine
     }
     json_object_set_new(object, "name", json_string(graph->name));
     json_object_set_new(object, "ranks", json_integer(machine->ranks));
+    json_object_set_new(object, "hosts", json_integer(peal_machine_hosts(machine)));
     json_object_set_new(object, "dims", json_pack("[i,i,i]", dims[0], dims[1], dims[2]));
     json_object_set_new(object, "modes", modes);
     json_object_set_new(object, "auto", json_string(peal_mode_name(automatic)));
@@ -242,9 +243,12 @@ static peal_status explain(const peal_options *options, const peal_backend_ops *
         print_json(graph, machine, dims, line, automatic, &paths, &predictions);
         return PEAL_STATUS_OK;
     }
-    printf("%s on %d rank%s (%d x %d x %d) in %d process%s\n\n", graph->name, machine->ranks,
+    printf("%s on %d rank%s (%d x %d x %d) in %d process%s", graph->name, machine->ranks,
            machine->ranks == 1 ? "" : "s", dims[0], dims[1], dims[2], machine->processes,
            machine->processes == 1 ? "" : "es");
+    if (machine->node)
+        printf(" on %d hosts", peal_machine_hosts(machine));
+    puts("\n");
     print_modes(machine, line, &predictions);
     print_paths(&paths, machine->ranks);
     predictions_print(&predictions);

@@ -57,14 +57,9 @@ static bool are_all_here(const job_hosts *hosts)
     return true;
 }
 
-static peal_status check(const peal_options *options, const job_hosts *hosts,
-                         peal_diagnostics *diagnostics)
+static peal_status check_counts(const peal_options *options, const job_hosts *hosts,
+                                peal_diagnostics *diagnostics)
 {
-    if (!hosts->agent[0] && !are_all_here(hosts))
-        return peal_report(diagnostics, PEAL_E_WRONG_ARGUMENTS, nowhere,
-                           "say how a command is run there, such as --agent 'ip netns exec'; or "
-                           "let mpirun start peal",
-                           "--hosts %s needs --agent", options->hosts);
     if (options->processes && options->processes != hosts->processes)
         return peal_report(diagnostics, PEAL_E_CONFLICTING_OPTIONS, nowhere,
                            "leave one of them out", "--processes %d, but --hosts %s has %d",
@@ -78,15 +73,10 @@ static peal_status check(const peal_options *options, const job_hosts *hosts,
     return PEAL_STATUS_OK;
 }
 
-peal_status hosts_open(const peal_options *options, peal_diagnostics *diagnostics, job_hosts *out)
+static peal_status read_hosts(const peal_options *options, peal_diagnostics *diagnostics,
+                              job_hosts *out)
 {
     const char *agent = options->agent ? options->agent : "";
-    *out = (job_hosts){.count = 0};
-    if (!options->hosts && options->agent)
-        return peal_report(diagnostics, PEAL_E_WRONG_ARGUMENTS, nowhere, NULL,
-                           "--agent '%s' needs --hosts", agent);
-    if (!options->hosts)
-        return PEAL_STATUS_OK;
     out->text = strdup(options->hosts);
     out->run = strdup(agent);
     out->host = calloc((size_t)count_of(options->hosts, ','), sizeof(*out->host));
@@ -99,7 +89,61 @@ peal_status hosts_open(const peal_options *options, peal_diagnostics *diagnostic
                            "names of hosts and numbers of processes, at most 4096 in all",
                            "--hosts needs a list such as a:2,b:2, not '%s'", options->hosts);
     split_agent(out);
-    return check(options, out, diagnostics);
+    return check_counts(options, out, diagnostics);
+}
+
+peal_status hosts_open(const peal_options *options, peal_diagnostics *diagnostics, job_hosts *out)
+{
+    *out = (job_hosts){.count = 0};
+    if (!options->hosts && options->agent)
+        return peal_report(diagnostics, PEAL_E_WRONG_ARGUMENTS, nowhere, NULL,
+                           "--agent '%s' needs --hosts", options->agent);
+    if (!options->hosts)
+        return PEAL_STATUS_OK;
+    peal_status status = read_hosts(options, diagnostics, out);
+    if (!status && !out->agent[0] && !are_all_here(out))
+        return peal_report(diagnostics, PEAL_E_WRONG_ARGUMENTS, nowhere,
+                           "say how a command is run there, such as --agent 'ip netns exec'; or "
+                           "let mpirun start peal",
+                           "--hosts %s needs --agent", options->hosts);
+    return status;
+}
+
+static bool is_named_before(const job_hosts *hosts, int h, int *first)
+{
+    for (*first = 0; *first < h; ++*first)
+        if (!strcmp(hosts->host[*first].name, hosts->host[h].name))
+            return true;
+    return false;
+}
+
+/* Hosts are numbered as they come; one that is named twice is one. */
+static int number_of(const job_hosts *hosts, int h)
+{
+    int number = 0, first, other;
+    is_named_before(hosts, h, &first);
+    for (int before = 0; before < first; before++)
+        number += !is_named_before(hosts, before, &other);
+    return number;
+}
+
+peal_status hosts_described(const peal_options *options, peal_diagnostics *diagnostics,
+                            int *processes, const int **node)
+{
+    static int number[MOST_PROCESSES];
+    job_hosts hosts = {.count = 0};
+    *node = NULL;
+    *processes = 0;
+    if (!options->hosts)
+        return PEAL_STATUS_OK;
+    peal_status status = read_hosts(options, diagnostics, &hosts);
+    for (int h = 0; !status && h < hosts.count; h++)
+        for (int p = 0; p < hosts.host[h].processes; p++) {
+            number[*processes] = number_of(&hosts, h);
+            *node = number[(*processes)++] > 0 ? number : *node;
+        }
+    hosts_close(&hosts);
+    return status;
 }
 
 void hosts_close(job_hosts *hosts)

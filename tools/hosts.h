@@ -17,4 +17,9 @@ typedef struct job_hosts {
 peal_status hosts_open(const peal_options *options, peal_diagnostics *diagnostics, job_hosts *out);
 void hosts_close(job_hosts *hosts);
 
+/* For verbs that start nothing: how many processes --hosts names (0: it isn't given), and the
+ * number of each one's host (NULL: all are on one), which stays until the next call. */
+peal_status hosts_described(const peal_options *options, peal_diagnostics *diagnostics,
+                            int *processes, const int **node);
+
 #endif

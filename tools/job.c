@@ -1,6 +1,7 @@
 /* Finding and reading the spec of a verb; the machine that its options describe. */
 #define _GNU_SOURCE
 #include "tools/job.h"
+#include "tools/hosts.h"
 #include "tools/output.h"
 
 #include "runtime/session/device.h"
@@ -267,14 +268,18 @@ peal_status machine_and_times_of(const peal_options *options, peal_diagnostics *
     const peal_machine *file = &machine.file;
     if (status != PEAL_STATUS_OK)
         return status;
-    int ranks = options->ranks       ? options->ranks
-                : options->processes ? options->processes
-                : file->ranks        ? file->ranks
-                : given.process      ? (int)given.process
-                                     : 1;
-    int processes = options->processes ? options->processes
-                    : given.process    ? (int)given.process
-                                       : ranks;
+    int placed;
+    const int *node;
+    status = hosts_described(options, diagnostics, &placed, &node);
+    if (status != PEAL_STATUS_OK)
+        return status;
+    int asked = placed ? placed : options->processes;
+    int ranks = options->ranks  ? options->ranks
+                : asked         ? asked
+                : file->ranks   ? file->ranks
+                : given.process ? (int)given.process
+                                : 1;
+    int processes = asked ? asked : given.process ? (int)given.process : ranks;
     if (processes > ranks)
         processes = ranks;
     int threads = options->threads ? options->threads
@@ -289,10 +294,16 @@ peal_status machine_and_times_of(const peal_options *options, peal_diagnostics *
         accelerator ? peal_backend_named("cuda") : &peal_backend_host; /* NULL: not built */
     if (accelerator)
         workers = DEVICE_LANES;
+    if (accelerator && (node || peal_transport_is_network(options->transport)))
+        return peal_report(diagnostics, PEAL_E_NOT_BY_NETWORK, nowhere, "drop --backend cuda",
+                           "%s %s: messages of GPUs do not go between hosts",
+                           node ? "--hosts" : "--transport",
+                           node ? options->hosts : options->transport);
     *out = (peal_machine){.ranks = ranks,
                           .processes = processes,
                           .workers = file->workers && !options->threads ? file->workers : workers,
                           .accelerator = accelerator,
+                          .node = node,
                           .apart = !accelerator && peal_transport_is_network(options->transport),
                           .traits = backend ? backend->traits : NULL,
                           .path = path_described(options, accelerator && processes > 1),

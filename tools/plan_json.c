@@ -2,7 +2,10 @@
  * reader wants names. */
 #include "tools/plan_json.h"
 
+#include "tools/memory.h"
 #include "tools/output.h"
+
+#include "scheduler/scheduler.h"
 
 static const char *const op_names[] = {"launch", "copy", "write", "wait", "fence",
                                        "swap",   "loop", "if",    "end"};
@@ -179,6 +182,44 @@ static json_t *op_of(const peal_schedule *schedule, const peal_op *op)
     return object;
 }
 
+static json_t *put_of(const peal_put *put, const char *way, int process)
+{
+    json_t *object = json_object();
+    set_text(object, "direction", way);
+    set_number(object, "process", process);
+    set_text(object, "word", put->credit ? "credit" : "flag");
+    set_number(object, "channel", put->channel);
+    set_number(object, "rank", put->rank);
+    set_number(object, "offset", put->word);
+    set_number(object, "bytes", put->bytes);
+    if (put->bytes) {
+        set_number(object, "slots", put->slots);
+        set_number(object, "slot_offset", put->slot);
+    }
+    return object;
+}
+
+/* What the rank and ranks of other hosts store into each other's memory. */
+static json_t *puts_of(const peal_schedule *schedule)
+{
+    json_t *list = json_array();
+    peal_arena *arena = peal_arena_create();
+    if (!arena)
+        command_end_without_memory(sizeof(peal_put));
+    COMMAND_ARENA_GUARD(arena);
+    for (int p = 0; p < schedule->machine->processes; p++) {
+        peal_pair pair;
+        peal_arena_clear(arena);
+        peal_list_puts(&schedule, 1, p, arena, &pair);
+        for (int i = 0; i < pair.out_count; i++)
+            json_array_append_new(list, put_of(&pair.out[i], "out", p));
+        for (int i = 0; i < pair.in_count; i++)
+            json_array_append_new(list, put_of(&pair.in[i], "in", p));
+    }
+    peal_arena_destroy(arena);
+    return list;
+}
+
 json_t *json_schedule(const peal_schedule *schedule)
 {
     json_t *object = json_object();
@@ -209,5 +250,6 @@ json_t *json_schedule(const peal_schedule *schedule)
     json_object_set_new(object, "tasks", tasks);
     json_object_set_new(object, "channels", channels);
     json_object_set_new(object, "ops", ops);
+    json_object_set_new(object, "puts", puts_of(schedule));
     return object;
 }

@@ -135,15 +135,6 @@ void peal_plan_dims(const peal_plan *plan, int dims[PEAL_RANK_AXES])
         peal_compilation_dims(plan->compilation, dims);
 }
 
-/* Whether any two processes do. Hosts are numbered as their first processes come. */
-static bool share_a_host(const peal_machine *machine)
-{
-    int hosts = 0;
-    for (int p = 0; p < machine->processes; p++)
-        hosts = machine->node[p] >= hosts ? machine->node[p] + 1 : hosts;
-    return hosts < machine->processes;
-}
-
 const char *peal_plan_transport(const peal_plan *plan)
 {
     if (!peal_is_plan(plan, __func__))
@@ -155,7 +146,9 @@ const char *peal_plan_transport(const peal_plan *plan)
     if (plan->machine.apart)
         return peal_transport_name(PEAL_TRANSPORT_TCP);
     if (plan->machine.node)
-        return share_a_host(&plan->machine) ? "shm+tcp" : peal_transport_name(PEAL_TRANSPORT_TCP);
+        return peal_machine_hosts(&plan->machine) < plan->machine.processes
+                   ? "shm+tcp"
+                   : peal_transport_name(PEAL_TRANSPORT_TCP);
     return peal_transport_name(PEAL_TRANSPORT_SHM);
 }
 

@@ -68,6 +68,35 @@ class Network(unittest.TestCase):
         self.assertEqual(code, 2, err)
         self.assertIn("shm or tcp", err)
 
+    def test_what_is_known_of_hosts_before_a_run(self):
+        name = os.path.join(ROOT, "samples", "heat3d", "heat3d.yaml")
+        code, out, err = peal("explain", name, "--hosts", "a:2,b,a")
+        self.assertEqual(code, 0, err)
+        self.assertIn("in 4 processes on 2 hosts\n", out)
+        code, out, err = peal_json("explain", name, "--json", "--hosts", "a:2,b,a")
+        self.assertEqual((code, out["hosts"]), (0, 2), err)
+        # 0 and 1 are on a, 2 on b, 3 on a again: four ends of the ring's messages are between hosts.
+        faces = {path["path"]: path["messages"] for path in out["paths"] if path["statement"].startswith("exchange")}
+        code, here, err = peal_json("explain", name, "--json", "-n", "4")
+        faces_here = {path["path"]: path["messages"] for path in here["paths"] if path["statement"].startswith("exchange")}
+        self.assertEqual(set(faces), {"shm", "tcp"}, out["paths"])
+        self.assertEqual(sum(faces.values()), faces_here["shm"])
+        code, out, err = peal_json("plan", name, "--json", "--hosts", "a,b", "--mode", "sync")
+        self.assertEqual(code, 0, err)
+        ends = [{(put["word"], put["rank"], put["offset"], put["bytes"]) for put in schedule["puts"] if put["direction"] == way}
+                for schedule, way in zip(out["schedules"], ("out", "in"))]
+        self.assertEqual(ends[0], ends[1])
+        self.assertTrue(any(put["bytes"] for put in out["schedules"][0]["puts"]))
+        for words, code, text in ((["--hosts", "a,b:x"], 2, "--hosts needs a list"),
+                                  (["--hosts", "a,b", "--processes", "3"], 2, "--processes 3, but --hosts a,b has 2"),
+                                  (["--hosts", "a,b", "--backend", "cuda"], 4, "E379"),
+                                  (["--transport", "tcp", "--backend", "cuda"], 4, "E379")):
+            for verb in ("check", "plan", "explain"):
+                with self.subTest(verb, words=words):
+                    status, _, err = peal(verb, name, *words)
+                    self.assertEqual(status, code, err)
+                    self.assertIn(text, err)
+
     def test_gpus_are_refused(self):
         name = os.path.join(ROOT, "samples", "jacobi2d", "jacobi2d.yaml")
         code, _, err = peal("run", name, "-n", "2", "--transport", "tcp", "--backend", "cuda")

@@ -102,6 +102,15 @@ static inline int peal_machine_process(const peal_machine *machine, int rank)
     return (int)((int64_t)rank * machine->processes / machine->ranks);
 }
 
+/* How many hosts there are. They are numbered as their first processes come. */
+static inline int peal_machine_hosts(const peal_machine *machine)
+{
+    int hosts = machine->apart ? machine->processes : 1;
+    for (int p = 0; machine->node && !machine->apart && p < machine->processes; p++)
+        hosts = machine->node[p] >= hosts ? machine->node[p] + 1 : hosts;
+    return hosts;
+}
+
 /* Whether the processes of two ranks are on one host. */
 static inline bool peal_machine_share_host(const peal_machine *machine, int a, int b)
 {
