@@ -18,6 +18,8 @@ static void fail(void *user, peal_status status, const char *message)
 {
     peal_session *session = user;
     if (status != PEAL_STATUS_PEER_LOST) {
+        peal_report(session->diagnostics, PEAL_E_COLLECTIVE_MISMATCH, PEAL_NO_SOURCE, NULL, "%s",
+                    message);
         peal_session_abort(session, status, message);
         return;
     }

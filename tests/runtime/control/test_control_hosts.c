@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "runtime/control/internal.h"
 #include "runtime/control/wire_tcp.h"
+#include "tests/runtime/control/strangers.h"
 #include "tests/runtime/control/team.h"
 
 #include <errno.h>
@@ -122,52 +123,8 @@ static void check_one_host(void **state)
 
 /* ---- strangers ---- */
 
-/* A bare connection to the port of the process. */
-static int knock(const peal_control_blob *victim)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    int socket_out = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    memcpy(&address.sin_port, victim->endpoint.address[0].port, 2);
-    TEAM_CHECK(socket_out >= 0);
-    TEAM_CHECK(connect(socket_out, (struct sockaddr *)&address, sizeof(address)) == 0);
-    return socket_out;
-}
-
-/* Whether it ends, whatever is said until then. */
-static bool ends(int socket)
-{
-    char byte[256];
-    struct pollfd event = {socket, POLLIN, 0};
-    while (poll(&event, 1, 30000) == 1)
-        if (recv(socket, byte, sizeof(byte), 0) <= 0)
-            return true;
-    return false;
-}
-
-static int call(const peal_control_blob *victim, const unsigned char *secret, peal_caller caller,
-                peal_handshake *state)
-{
-    peal_address address[PEAL_ADDRESSES];
-    memcpy(address, victim->endpoint.address, sizeof(address));
-    return peal_wire_call_tcp(address, secret, caller, -1, peal_clock_ns() + long_deadline, state);
-}
-
-static void say_nonsense(const peal_control_blob *victim)
-{
-    unsigned seed = 20261127;
-    for (int client = 0; client < 100; client++) {
-        unsigned char bytes[300];
-        size_t size = 1 + (size_t)(rand_r(&seed) % 300);
-        int socket = knock(victim);
-        for (size_t i = 0; i < size; i++)
-            bytes[i] = (unsigned char)rand_r(&seed);
-        TEAM_CHECK(peal_wire_send_small(socket, bytes, size));
-        TEAM_CHECK(size < PEAL_CALL_BYTES || ends(socket));
-        close(socket);
-    }
-}
-
-static void call_wrongly(const peal_control_blob *victim, const peal_control_blob *other)
+/* By who knows another one's secret, or the victim's, but has no business there. */
+static void call_wrongly(const peal_endpoint *victim, const unsigned char *other)
 {
     static const peal_caller callers[] = {
         {PEAL_HELLO_DATA, 2, 0},   /* that edge is taken */
@@ -177,41 +134,11 @@ static void call_wrongly(const peal_control_blob *victim, const peal_control_blo
         {PEAL_HELLO_STREAM, 3, 7}, /* there are three */
         {PEAL_HELLO_STREAM, -1, 7}, {77, 2, 0}};
     peal_handshake state;
-    const peal_caller right = {PEAL_HELLO_STREAM, 2, 7};
-    TEAM_CHECK(call(victim, other->endpoint.secret, right, &state) < 0);
+    TEAM_CHECK(stranger_calls(victim, other, (peal_caller){PEAL_HELLO_STREAM, 2, 7}, &state) < 0);
     TEAM_CHECK(errno == ECONNRESET);
     for (size_t i = 0; i < sizeof(callers) / sizeof(callers[0]); i++) {
-        int socket = call(victim, victim->endpoint.secret, callers[i], &state);
-        TEAM_CHECK(socket >= 0 && ends(socket));
-        close(socket);
-    }
-}
-
-/* What a process once said to prove itself is of no use to who has heard it. */
-static void replay(const peal_control_blob *victim)
-{
-    unsigned char challenge[PEAL_CHALLENGE_BYTES], heard[PEAL_CALL_BYTES], nonce[PEAL_NONCE_BYTES];
-    peal_handshake h;
-    size_t bytes;
-    for (int turn = 0; turn < 2; turn++) {
-        int socket = knock(victim);
-        TEAM_CHECK(recv(socket, challenge, sizeof(challenge), MSG_WAITALL) == sizeof(challenge));
-        if (turn == 0) {
-            TEAM_CHECK(peal_random_bytes(nonce, sizeof(nonce)));
-            peal_handshake_calls(&h, victim->endpoint.secret, nonce,
-                                 (peal_caller){PEAL_HELLO_STREAM, 2, 8});
-            peal_handshake_take(&h, challenge, sizeof(challenge));
-            memcpy(heard, peal_handshake_say(&h, &bytes), sizeof(heard));
-        }
-        TEAM_CHECK(peal_wire_send_small(socket, heard, sizeof(heard)));
-        if (turn == 0) {
-            unsigned char answer[PEAL_ANSWER_BYTES];
-            TEAM_CHECK(recv(socket, answer, sizeof(answer), MSG_WAITALL) == sizeof(answer));
-            peal_handshake_take(&h, answer, sizeof(answer));
-            TEAM_CHECK(h.state == PEAL_HANDSHAKE_DONE);
-        } else {
-            TEAM_CHECK(recv(socket, challenge, 1, 0) <= 0);
-        }
+        int socket = stranger_calls(victim, victim->secret, callers[i], &state);
+        TEAM_CHECK(socket >= 0 && stranger_is_dropped(socket));
         close(socket);
     }
 }
@@ -228,13 +155,13 @@ static void open_stream(const team_seat *self, int process, int key)
 static void play_strangers(const team_seat *self)
 {
     enum { SILENT = 800 }; /* turns of 5 s would be too many */
-    const peal_control_blob *victim = find(self, 0);
+    const peal_endpoint *victim = &find(self, 0)->endpoint;
     int silent[SILENT];
-    say_nonsense(victim);
-    call_wrongly(victim, find(self, 2));
-    replay(victim);
+    strangers_say_nonsense(victim, 100);
+    call_wrongly(victim, find(self, 2)->endpoint.secret);
+    strangers_replay(victim, (peal_caller){PEAL_HELLO_STREAM, 2, 8});
     for (int i = 0; i < SILENT; i++)
-        silent[i] = knock(victim);
+        silent[i] = stranger_knocks(victim);
     TEAM_CHECK(peal_control_barrier(self->control) == PEAL_STATUS_OK);
     open_stream(self, 0, FIRST);
     for (int i = 0; i < SILENT; i++)
@@ -384,8 +311,9 @@ static int end_halfway(test_team *team, int process)
         bootstrap->ops->put(bootstrap, 0, &own, sizeof(own));
         TEAM_CHECK(bootstrap->ops->get(bootstrap, 0, 0, long_deadline, &parent, sizeof(parent),
                                        &bytes) == PEAL_STATUS_OK);
-        TEAM_CHECK(listener >= 0 && call(&parent, parent.endpoint.secret,
-                                         (peal_caller){PEAL_HELLO_DATA, process, 0}, &state) >= 0);
+        TEAM_CHECK(listener >= 0 &&
+                   stranger_calls(&parent.endpoint, parent.endpoint.secret,
+                                  (peal_caller){PEAL_HELLO_DATA, process, 0}, &state) >= 0);
         bootstrap->ops->close(bootstrap);
         return 0;
     }
