@@ -162,7 +162,7 @@ int peal_target_create(const peal_target *target, const char *name, int *descrip
     return EBUSY;
 }
 
-static int sync_descriptor(int descriptor)
+int peal_sync(int descriptor)
 {
     while (fsync(descriptor) != 0) {
         if (errno == EINVAL || errno == EBADF || errno == EROFS)
@@ -186,12 +186,12 @@ int peal_target_commit(const peal_target *target, const char *name, int descript
         if (fchmod(descriptor, target->mode) != 0)
             return errno;
     }
-    int error = sync_descriptor(descriptor);
+    int error = peal_sync(descriptor);
     if (error)
         return error;
     if (renameat(target->folder, name, target->folder, target->name) != 0)
         return errno;
-    return sync_descriptor(target->folder);
+    return peal_sync(target->folder);
 }
 
 /* Removes a new file that no process works on. */

@@ -42,6 +42,8 @@ int peal_target_create(const peal_target *target, const char *name, int *descrip
 /* Gives the new file its mode, syncs it and moves it to the target. 0 or an errno: then the target
  * is as it was, unless only syncing the folder failed. */
 int peal_target_commit(const peal_target *target, const char *name, int descriptor);
+/* What was written is on the disk; a file system without that is fine. 0 or an errno. */
+int peal_sync(int descriptor);
 /* Removes what killed processes left in the folder, but not what begins with `ours`, if not NULL.
  */
 void peal_target_clean(const peal_target *target, const char *ours);

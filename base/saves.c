@@ -1,4 +1,5 @@
-/* Who has written a part of a file, and who moves it. No locks between processes: counters.
+/* Who has written a part of a file, and who moves it. No locks between processes: counters, on the
+ * board.
  *
  * Behind its data a new file has a byte for each rank that has written to it: the last one to come
  * sees whether it is this very file that all have written to. (Where a process was killed, another
@@ -19,16 +20,6 @@
 
 enum { MOST_AHEAD = 8, MOST_OPEN = 64, MOST_FOLDERS = 16, PAUSE_NS = 2000000 };
 
-/* What the processes know of a statement that saves a field; then a counter for each rank: how
- * often it has written its part. */
-enum { CLAIMED, MOVED, DONE };
-
-typedef struct save_board {
-    _Atomic uint64_t job;    /* what new files of this plan are called; 0: not chosen yet */
-    _Atomic uint64_t failed; /* some part could not be written */
-    _Atomic uint64_t word[]; /* by statement: CLAIMED, MOVED, DONE + rank */
-} save_board;
-
 /* A file that a rank here has written to and that has not been moved yet, as far as is known. The
  * descriptor's lock says that it is in use. */
 typedef struct pending_file {
@@ -39,15 +30,20 @@ typedef struct pending_file {
 } pending_file;
 
 struct peal_saves {
-    save_board *board;
-    save_board *own; /* freed with us */
+    peal_saves_access access;
+    int64_t bytes; /* of the board */
+    void *own;     /* a board that is freed with us */
     const _Atomic int *abort_word;
     const peal_originals *originals;
     peal_redirect *redirect;
     int ranks;
-    int *index;              /* by statement: of its words; -1: none */
+    int *index;              /* by statement: its number among the saves; -1: none */
     _Atomic uint64_t *alone; /* by statement: files that one rank writes alone */
-    pthread_mutex_t mutex;   /* of what follows: ranks here are threads */
+    _Atomic uint64_t *moved; /* by save: how many have been, as far as is known */
+    _Atomic uint64_t
+        *done;             /* by save and rank: the parts that ranks of this process have written */
+    _Atomic uint64_t job;  /* 0: not asked yet */
+    pthread_mutex_t mutex; /* of what follows: ranks here are threads */
     pending_file *pending;
     size_t pending_count, pending_room;
     int open_count;
@@ -55,77 +51,79 @@ struct peal_saves {
     int folder_count;
 };
 
-static int count_in(const peal_graph_data *graph, const peal_body *body, int *index, int count)
+/* What cannot be asked any more has failed. */
+static peal_saves_answer ask(const peal_saves *saves, peal_saves_what what, int save, int rank,
+                             uint64_t value)
 {
-    for (int i = 0; i < body->count; i++) {
-        const peal_statement *s = body->statement[i];
-        if (s->kind == PEAL_STATEMENT_REPEAT)
-            count = count_in(graph, &s->u.loop.body, index, count);
-        if (s->kind != PEAL_STATEMENT_SAVE ||
-            graph->arrays[s->u.file.array].kind != PEAL_ARRAY_FIELD)
-            continue;
-        if (index)
-            index[s->id] = count;
-        count++;
-    }
-    return count;
+    const peal_saves_question question = {.what = (uint32_t)what,
+                                          .save = save,
+                                          .rank = rank,
+                                          .value = value};
+    const peal_saves_access *access = &saves->access;
+    peal_saves_answer answer;
+    if (access->board)
+        return peal_saves_tell(access->board, saves->bytes, saves->ranks, &question);
+    if (!access->ask(access->user, &question, &answer))
+        answer = (peal_saves_answer){.failed = 1};
+    return answer;
 }
 
-static int count_saves(const peal_graph_data *graph, int *index)
-{
-    const peal_body *bodies[] = {&graph->setup, &graph->step.body, &graph->finish};
-    int count = 0;
-    for (int i = 0; i < 3; i++)
-        count = count_in(graph, bodies[i], index, count);
-    return count;
-}
-
-int64_t peal_saves_bytes(const peal_graph_data *graph, int ranks)
-{
-    int64_t words = (int64_t)count_saves(graph, NULL) * (DONE + (int64_t)ranks);
-    return words ? (int64_t)sizeof(save_board) + words * (int64_t)sizeof(uint64_t) : 0;
-}
-
-peal_saves *peal_saves_create(const peal_graph_data *graph, int ranks, void *shared,
-                              const _Atomic int *abort_word)
+peal_saves *peal_saves_create(const peal_graph_data *graph, int ranks,
+                              const peal_saves_access *access, const _Atomic int *abort_word)
 {
     size_t statements = (size_t)graph->statement_count + 1;
+    size_t count = (size_t)peal_saves_count(graph, NULL) + 1;
     peal_saves *saves = calloc(1, sizeof(*saves));
     if (!saves)
         return NULL;
     saves->ranks = ranks;
+    saves->bytes = peal_saves_bytes(graph, ranks);
     saves->abort_word = abort_word;
     saves->index = malloc(statements * sizeof(*saves->index));
     saves->alone = calloc(statements, sizeof(*saves->alone));
-    saves->board = shared;
-    if (!shared) {
-        int64_t bytes = peal_saves_bytes(graph, ranks);
-        saves->board = saves->own = calloc(1, bytes ? (size_t)bytes : sizeof(save_board));
-    }
+    saves->moved = calloc(count, sizeof(*saves->moved));
+    saves->done = calloc(count * (size_t)ranks, sizeof(*saves->done));
+    if (access)
+        saves->access = *access;
+    else
+        saves->access.board = saves->own = calloc(1, (size_t)saves->bytes);
     pthread_mutex_init(&saves->mutex, NULL);
-    if (!saves->index || !saves->alone || !saves->board) {
+    if (!saves->index || !saves->alone || !saves->moved || !saves->done ||
+        (!access && !saves->own)) {
         peal_saves_destroy(saves);
         return NULL;
     }
     for (size_t i = 0; i < statements; i++)
         saves->index[i] = -1;
-    count_saves(graph, saves->index);
+    peal_saves_count(graph, saves->index);
     return saves;
 }
 
-static _Atomic uint64_t *words(const peal_saves *saves, int statement)
+/* How many parts of a statement's files the rank has written. */
+static _Atomic uint64_t *done_by(const peal_saves *saves, int statement, int rank)
 {
-    return &saves->board->word[(size_t)saves->index[statement] * (DONE + (size_t)saves->ranks)];
+    return &saves->done[(size_t)saves->index[statement] * (size_t)saves->ranks + (size_t)rank];
 }
 
-static bool is_moved(const peal_saves *saves, const pending_file *file)
+/* Whether so many of a statement's files have been moved. */
+static bool is_moved(const peal_saves *saves, int statement, uint64_t count)
 {
-    return atomic_load(&words(saves, file->statement)[MOVED]) >= file->count;
+    int save = saves->index[statement];
+    if (atomic_load(&saves->moved[save]) >= count)
+        return true;
+    uint64_t moved = ask(saves, PEAL_SAVES_LOOK, save, 0, 0).value;
+    atomic_store(&saves->moved[save], moved);
+    return moved >= count;
+}
+
+static bool has_failed(const peal_saves *saves)
+{
+    return ask(saves, PEAL_SAVES_LOOK, 0, 0, 0).failed;
 }
 
 static bool has_part(const peal_saves *saves, int rank, const pending_file *file)
 {
-    return atomic_load(&words(saves, file->statement)[DONE + rank]) >= file->count;
+    return atomic_load(done_by(saves, file->statement, rank)) >= file->count;
 }
 
 static void close_file(peal_saves *saves, pending_file *file)
@@ -143,7 +141,7 @@ static void prune(peal_saves *saves)
     size_t kept = 0;
     for (size_t i = 0; i < saves->pending_count; i++) {
         pending_file *file = &saves->pending[i];
-        if (!is_moved(saves, file)) {
+        if (!is_moved(saves, file->statement, file->count)) {
             saves->pending[kept++] = *file;
             continue;
         }
@@ -162,7 +160,7 @@ static bool is_aborted(const peal_saves *saves)
 /* Whether nobody will come any more who makes what is left here whole. */
 static bool is_lost(const peal_saves *saves)
 {
-    return saves->own || is_aborted(saves) || atomic_load(&saves->board->failed);
+    return saves->own || is_aborted(saves) || has_failed(saves);
 }
 
 void peal_saves_destroy(peal_saves *saves)
@@ -173,7 +171,7 @@ void peal_saves_destroy(peal_saves *saves)
     bool removes = saves->pending_count > 0 && is_lost(saves);
     /* Another rank may still be writing: it must not take what is left for the whole. */
     if (removes)
-        atomic_store(&saves->board->failed, 1);
+        ask(saves, PEAL_SAVES_FAILED, 0, 0, 0);
     for (size_t i = 0; i < saves->pending_count; i++) {
         if (removes)
             unlink(saves->pending[i].path);
@@ -188,27 +186,31 @@ void peal_saves_destroy(peal_saves *saves)
     free(saves->own);
     free(saves->index);
     free((void *)saves->alone);
+    free((void *)saves->moved);
+    free((void *)saves->done);
     free(saves);
 }
 
 static uint64_t job_of(peal_saves *saves)
 {
-    uint64_t job = atomic_load(&saves->board->job), number = 0;
+    uint64_t job = atomic_load(&saves->job), number = 0;
     if (job)
         return job;
     if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != (ssize_t)sizeof(number))
         number = (uint64_t)getpid() << 32 ^ (uint64_t)(uintptr_t)saves;
-    number |= 1;
-    return atomic_compare_exchange_strong(&saves->board->job, &job, number) ? number : job;
+    job = ask(saves, PEAL_SAVES_NAME, 0, 0, number | 1).value;
+    atomic_store(&saves->job, job);
+    return job;
 }
 
 /* No longer than a second: what the others wait for may be behind this save, on this very thread.
  */
-void peal_saves_pace(const peal_saves *saves, int statement, int rank)
+void peal_saves_pace(peal_saves *saves, int statement, int rank)
 {
-    const _Atomic uint64_t *word = words(saves, statement);
-    for (int i = 0; i < 500 && !atomic_load(&saves->board->failed) && !is_aborted(saves); i++) {
-        if (atomic_load(&word[DONE + rank]) - atomic_load(&word[MOVED]) < MOST_AHEAD)
+    uint64_t done = atomic_load(done_by(saves, statement, rank));
+    for (int i = 0; i < 500 && done >= MOST_AHEAD && !is_aborted(saves) && !has_failed(saves);
+         i++) {
+        if (is_moved(saves, statement, done - MOST_AHEAD + 1))
             return;
         peal_clock_sleep(PAUSE_NS);
     }
@@ -224,20 +226,9 @@ void peal_saves_name(peal_saves *saves, int statement, int rank, bool alone,
                  statement, rank, count);
         return;
     }
-    count = atomic_load(&words(saves, statement)[DONE + rank]);
+    count = atomic_load(done_by(saves, statement, rank));
     snprintf(name, PEAL_NEW_FILE_NAME, "%s%016llx-%d-%llu", PEAL_NEW_FILE_PREFIX, job, statement,
              count);
-}
-
-/* Whether all ranks have saved so often. Loads and stores are sequentially consistent: of two ranks
- * that store last, at least one sees both. */
-static bool is_whole(const peal_saves *saves, int statement, int rank, uint64_t count)
-{
-    const _Atomic uint64_t *done = words(saves, statement) + DONE;
-    for (int i = 1; i < saves->ranks; i++) /* most often the next one lags */
-        if (atomic_load(&done[(rank + i) % saves->ranks]) < count)
-            return false;
-    return true;
 }
 
 static char *join(const peal_target *target, const char *name)
@@ -287,7 +278,7 @@ static int remember(peal_saves *saves, pending_file file)
 
 void peal_saves_fail(peal_saves *saves, const peal_target *target, const char *name, int descriptor)
 {
-    atomic_store(&saves->board->failed, 1);
+    ask(saves, PEAL_SAVES_FAILED, 0, 0, 0);
     unlinkat(target->folder, name, 0);
     if (descriptor >= 0)
         close(descriptor);
@@ -316,6 +307,18 @@ static int check_marks(const peal_saves *saves, int descriptor, int64_t size)
     return error;
 }
 
+/* Of what other hosts have written a descriptor may see nothing that was opened before. */
+static int check_marks_anew(const peal_saves *saves, const peal_target *target, const char *name,
+                            int64_t size)
+{
+    int file = openat(target->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0)
+        return errno == ENOENT ? ESTALE : errno;
+    int error = check_marks(saves, file, size);
+    close(file);
+    return error;
+}
+
 static int move_file(peal_saves *saves, const peal_target *target, const char *name, int descriptor,
                      int64_t size)
 {
@@ -336,34 +339,35 @@ int peal_saves_arrive(peal_saves *saves, int statement, int rank, bool alone,
 {
     if (alone)
         return move_file(saves, target, name, descriptor, size);
+    int save = saves->index[statement];
     int error = peal_write_all(descriptor, "\1", 1, size + rank);
+    if (!error && saves->access.over_hosts)
+        error = peal_sync(descriptor);
     if (error) {
         peal_saves_fail(saves, target, name, descriptor);
         return error;
     }
-    _Atomic uint64_t *word = words(saves, statement);
-    uint64_t count = atomic_load(&word[DONE + rank]) + 1, before = count - 1;
-    atomic_store(&word[DONE + rank], count);
-    if (atomic_load(&saves->board->failed)) {
+    uint64_t count = atomic_fetch_add(done_by(saves, statement, rank), 1) + 1;
+    const peal_saves_answer answer = ask(saves, PEAL_SAVES_PART, save, rank, count);
+    if (answer.failed) {
         peal_saves_fail(saves, target, name, descriptor);
         return ECANCELED;
     }
-    /* A rank arrives here again once it has moved the file: none overtakes another. */
-    if (!is_whole(saves, statement, rank, count) ||
-        !atomic_compare_exchange_strong(&word[CLAIMED], &before, count))
+    if (!answer.is_last)
         return wait_for_others(saves, target, name,
                                (pending_file){.statement = statement,
                                               .count = count,
                                               .descriptor = descriptor,
                                               .path = join(target, name),
                                               .target = join(target, target->name)});
-    error = check_marks(saves, descriptor, size);
+    error = saves->access.over_hosts ? check_marks_anew(saves, target, name, size)
+                                     : check_marks(saves, descriptor, size);
     if (error)
         peal_saves_fail(saves, target, name, descriptor);
     else
         error = move_file(saves, target, name, descriptor, size);
     if (!error)
-        atomic_store(&word[MOVED], count);
+        ask(saves, PEAL_SAVES_MOVED, save, rank, count);
     return error;
 }
 

@@ -1,35 +1,43 @@
 /* The files that the ranks of a job save together: each writes its part of a new file, and whoever
  * has written the last part moves it to its name.
  *
- * The ranks count what they have saved in memory that all processes share. A rank saves in the
- * order of the program, so the new files of a name get whole, and are moved, in that order too. */
+ * The ranks count what they have saved on a board: in memory that the processes of a host share;
+ * those of other hosts ask the process that has it. A rank saves in the order of the program, so
+ * the new files of a name get whole, and are moved, in that order too. */
 #ifndef PEAL_BASE_SAVES_H
 #define PEAL_BASE_SAVES_H
 
 #include "base/new_file.h"
 #include "base/originals.h"
 #include "base/redirect.h"
-
-#include <peal/plugin/graph.h>
+#include "base/saves_board.h"
 
 #include <stdatomic.h>
-#include <stdint.h>
 
 typedef struct peal_saves peal_saves;
 
-/* Bytes of the memory that the processes share, zeroed at first; 0: nothing is saved together. */
-int64_t peal_saves_bytes(const peal_graph_data *graph, int ranks);
-/* This process's side. shared: that memory, which must stay until destroy; NULL: all ranks are in
- * this process. abort_word: non-zero once the job has failed; may be NULL. NULL: no memory. */
-peal_saves *peal_saves_create(const peal_graph_data *graph, int ranks, void *shared,
-                              const _Atomic int *abort_word);
+/* How a process gets at the board of its job; it must stay until destroy. */
+typedef struct peal_saves_access {
+    void *board; /* NULL: it asks */
+    bool (*ask)(void *user, const peal_saves_question *question,
+                peal_saves_answer *answer); /* any thread; false: the job has failed */
+    void *user;
+    /* Processes of several hosts write to the files: a part is on the disk before it is told, and
+     * those of others are looked for there. */
+    bool over_hosts;
+} peal_saves_access;
+
+/* This process's side. NULL: all ranks are in this process. abort_word: non-zero once the job has
+ * failed; may be NULL. NULL: no memory. */
+peal_saves *peal_saves_create(const peal_graph_data *graph, int ranks,
+                              const peal_saves_access *access, const _Atomic int *abort_word);
 /* What has not become whole is left to the processes whose ranks are still to come; it is removed
  * if the job has failed. NULL is fine. */
 void peal_saves_destroy(peal_saves *saves);
 
 /* Waits a while for ranks that are many files behind, lest new files fill the disk. For a rank with
  * a thread of its own. */
-void peal_saves_pace(const peal_saves *saves, int statement, int rank);
+void peal_saves_pace(peal_saves *saves, int statement, int rank);
 /* The name of the new file that `rank` writes next for statement `statement`. alone: no other rank
  * writes to it. */
 void peal_saves_name(peal_saves *saves, int statement, int rank, bool alone,

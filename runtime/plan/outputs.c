@@ -110,7 +110,7 @@ bool peal_plan_ends_setup(const peal_plan *plan)
 
 static bool is_shared(const peal_plan *plan)
 {
-    return plan->machine.processes > 1 && peal_saves_bytes(plan->data, plan->machine.ranks) > 0;
+    return plan->machine.processes > 1 && peal_saves_count(plan->data, NULL) > 0;
 }
 
 /* Where something will be compared with this run. */
@@ -217,7 +217,8 @@ peal_status peal_plan_attach_saves(peal_plan *plan)
     }
     if (status)
         return status;
-    plan->saves = peal_saves_create(plan->data, plan->machine.ranks, plan->saves_board.base,
+    const peal_saves_access access = {.board = plan->saves_board.base};
+    plan->saves = peal_saves_create(plan->data, plan->machine.ranks, access.board ? &access : NULL,
                                     &session->abort_word);
     if (!plan->saves)
         return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,

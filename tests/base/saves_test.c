@@ -22,7 +22,7 @@ static const peal_statement *statements[] = {&save};
 static peal_graph_data graph;
 static _Atomic int abort_word;
 
-/* Two processes with a rank each. */
+/* Two processes with a rank each. The second asks, where they are on two hosts. */
 typedef struct pair {
     void *shared;
     peal_saves *side[2];
@@ -30,14 +30,35 @@ typedef struct pair {
     char path[64];
 } pair;
 
-static void open_pair(pair *p)
+static bool is_cut; /* the line between two hosts */
+
+static bool ask(void *shared, const peal_saves_question *question, peal_saves_answer *answer)
+{
+    if (!is_cut)
+        *answer = peal_saves_tell(shared, peal_saves_bytes(&graph, 2), 2, question);
+    return !is_cut;
+}
+
+static void open_pair_on(pair *p, bool two_hosts)
 {
     p->shared = calloc(1, (size_t)peal_saves_bytes(&graph, 2));
     assert_non_null(p->shared);
-    for (int i = 0; i < 2; i++)
-        assert_non_null(p->side[i] = peal_saves_create(&graph, 2, p->shared, &abort_word));
+    is_cut = false;
+    for (int i = 0; i < 2; i++) {
+        bool asks = two_hosts && i == 1;
+        const peal_saves_access access = {.board = asks ? NULL : p->shared,
+                                          .ask = ask,
+                                          .user = p->shared,
+                                          .over_hosts = two_hosts};
+        assert_non_null(p->side[i] = peal_saves_create(&graph, 2, &access, &abort_word));
+    }
     snprintf(p->path, sizeof(p->path), "%s/out", folder);
     assert_int_equal(peal_target_open(NULL, p->path, &p->target), 0);
+}
+
+static void open_pair(pair *p)
+{
+    open_pair_on(p, false);
 }
 
 static void close_pair(pair *p)
@@ -137,6 +158,56 @@ static void a_part_of_another_is_not_read(void **state)
     close_pair(&p);
 }
 
+static void on_two_hosts(void **state)
+{
+    pair p;
+    (void)state;
+    open_pair_on(&p, true);
+    for (int first = 0; first < 2; first++) { /* either one moves it */
+        assert_int_equal(save_part(&p, first), 0);
+        assert_int_equal(is_there(&p), first > 0);
+        assert_int_equal(save_part(&p, !first), 0);
+        assert_true(is_there(&p));
+    }
+    peal_saves_pace(p.side[1], STATEMENT, 1);
+    unlink(p.path);
+    close_pair(&p);
+}
+
+static void a_line_that_is_cut(void **state)
+{
+    pair p;
+    (void)state;
+    open_pair_on(&p, true);
+    assert_int_equal(save_part(&p, 0), 0);
+    is_cut = true;
+    assert_int_equal(save_part(&p, 1), ECANCELED);
+    assert_false(is_there(&p));
+    abort_word = PEAL_STATUS_PEER_LOST;
+    close_pair(&p);
+}
+
+/* What another process asks is not believed. */
+static void nonsense_is_answered(void **state)
+{
+    static const peal_saves_question none[] = {{.what = PEAL_SAVES_PART, .save = 1, .value = 1},
+                                               {.what = PEAL_SAVES_PART, .save = -1, .value = 1},
+                                               {.what = PEAL_SAVES_PART, .rank = 2, .value = 1},
+                                               {.what = PEAL_SAVES_MOVED, .rank = -1, .value = 1},
+                                               {.what = 0},
+                                               {.what = 99}};
+    const peal_saves_question look = {.what = PEAL_SAVES_LOOK};
+    pair p;
+    int64_t bytes = peal_saves_bytes(&graph, 2);
+    (void)state;
+    open_pair(&p);
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+        assert_int_equal(peal_saves_tell(p.shared, bytes, 2, &none[i]).failed, 1);
+    assert_int_equal(peal_saves_tell(p.shared, bytes, 2, &look).failed, 0);
+    assert_int_equal(peal_saves_tell(p.shared, bytes, 2, &look).value, 0);
+    close_pair(&p);
+}
+
 /* Jobs that know nothing of each other save to one folder, and each removes what it takes for left
  * behind: between creating and locking a file, others may remove it, and its second try must stay.
  */
@@ -187,6 +258,9 @@ int main(void)
         cmocka_unit_test(a_part_that_could_not_be_written),
         cmocka_unit_test(an_aborted_job_leaves_nothing),
         cmocka_unit_test(a_part_of_another_is_not_read),
+        cmocka_unit_test(on_two_hosts),
+        cmocka_unit_test(a_line_that_is_cut),
+        cmocka_unit_test(nonsense_is_answered),
         cmocka_unit_test(a_new_file_stays_while_others_clean),
     };
     graph = (peal_graph_data){.arrays = &field, .array_count = 1, .statement_count = 2};
