@@ -16,6 +16,7 @@ static void init_lock(peal_control *control)
 {
     pthread_condattr_t attributes;
     pthread_mutex_init(&control->lock, NULL);
+    pthread_mutex_init(&control->asking, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&control->changed, &attributes);
@@ -37,6 +38,7 @@ static void destroy(peal_control *control)
         close(control->published[i].descriptor);
     free(control->published);
     peal_streams_close(control);
+    peal_desks_close(control);
     free(control->peer);
     free(control->host);
     if (control->listener >= 0)
@@ -49,6 +51,7 @@ static void destroy(peal_control *control)
         close(control->aborted);
     pthread_cond_destroy(&control->changed);
     pthread_mutex_destroy(&control->lock);
+    pthread_mutex_destroy(&control->asking);
     free(control);
 }
 
@@ -246,6 +249,9 @@ void peal_control_disown(peal_control *control)
     for (int i = 0; i < control->stream_count; i++)
         close(control->stream[i].socket); /* the list may just be growing: it is not freed */
     control->stream_count = 0;
+    for (int i = 0; i < control->line_count; i++)
+        close(control->line[i].socket);
+    control->line_count = 0;
     int *const owned[] = {&control->listener, &control->far_listener, &control->aborted};
     for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]); i++) {
         if (*owned[i] >= 0)

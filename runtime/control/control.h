@@ -70,6 +70,23 @@ void peal_control_withdraw(peal_control *control, int key);
  * most the deadline for the other one, or does not wait. Several at a time differ in their keys. */
 peal_status peal_control_connect(peal_control *control, int process, int key, int *stream);
 
+/* Questions of a few words that a process answers at once, whatever it computes: for what a job
+ * counts in one place. `answer` is called on a thread of the control's with its lock held: it waits
+ * for nothing, and calls nothing of the control. `release` is called once `askers` processes (this
+ * one is one of them) have asked for the last time, or the control closes. */
+enum { PEAL_QUESTION_WORDS = 3 };
+typedef void peal_control_answer(void *user, const uint64_t question[PEAL_QUESTION_WORDS],
+                         uint64_t answer[PEAL_QUESTION_WORDS]);
+peal_status peal_control_serve(peal_control *control, int key, int askers,
+                               peal_control_answer *answer, void (*release)(void *user),
+                               void *user);
+/* Asks a process under a key that it serves, or will: waits at most the deadline. Any thread. */
+peal_status peal_control_ask(peal_control *control, int process, int key,
+                             const uint64_t question[PEAL_QUESTION_WORDS],
+                             uint64_t answer[PEAL_QUESTION_WORDS]);
+/* Once a process and key. */
+void peal_control_ask_no_more(peal_control *control, int process, int key);
+
 /* The cause of whoever finds it (PEAL_E_LAUNCHER_LOST). */
 #define PEAL_LAUNCHER_GONE "the launcher of this job is gone"
 

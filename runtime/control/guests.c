@@ -135,20 +135,43 @@ static bool adopt(peal_control *control, int process, bool data, const guest_soc
     return taken;
 }
 
+/* Nothing more is expected from a guest that waits: what is readable is its end. */
+static bool still_waits(const guest_socket *guest)
+{
+    char byte;
+    return recv(guest->socket, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0 &&
+           (errno == EAGAIN || errno == EINTR);
+}
+
 static void serve_fetch(service *self, guest_socket *guest)
 {
     peal_control *control = self->control;
-    char byte;
     pthread_mutex_lock(&control->lock);
     const peal_published *published = peal_published_find(control, guest->key);
     bool is_there = published;
     if (is_there)
         peal_descriptor_send(guest->socket, published);
     pthread_mutex_unlock(&control->lock);
-    /* Nothing more is expected from a guest that waits: what is readable is its end. */
-    if (is_there || recv(guest->socket, &byte, 1, MSG_DONTWAIT | MSG_PEEK) >= 0 ||
-        (errno != EAGAIN && errno != EINTR))
+    if (is_there || !still_waits(guest))
         drop(self, guest);
+}
+
+/* Each waits for its reply before it asks again. One whose key nobody serves yet waits for that. */
+static void serve_question(service *self, guest_socket *guest)
+{
+    peal_question *question = &guest->frame.question;
+    peal_reply reply;
+    int got = guest->have == sizeof(*question)
+                  ? 1
+                  : peal_read_frame(guest->socket, question, sizeof(*question), &guest->have);
+    if (!got)
+        return;
+    bool is_served = got > 0 && peal_desk_answer(self->control, question, &reply);
+    if (got < 0 || (is_served && !peal_wire_send_small(guest->socket, &reply, sizeof(reply))) ||
+        (!is_served && !still_waits(guest)))
+        drop(self, guest);
+    else if (is_served)
+        guest->have = 0;
 }
 
 /* Who it is has been proved. */
@@ -174,6 +197,10 @@ static void serve_caller(service *self, guest_socket *guest, peal_caller caller)
         return;
     case PEAL_HELLO_NOTICE:
         guest->state = GUEST_NOTICE;
+        return;
+    case PEAL_HELLO_ASK:
+        guest->state = GUEST_ASKS;
+        serve_question(self, guest);
         return;
     case PEAL_HELLO_STREAM:
         if (peal_stream_keep(self->control, caller.process, caller.key, guest->socket))
@@ -223,6 +250,8 @@ static void serve_guest(service *self, guest_socket *guest)
             drop(self, guest);
     } else if (guest->state == GUEST_FETCH)
         serve_fetch(self, guest);
+    else if (guest->state == GUEST_ASKS)
+        serve_question(self, guest);
 }
 
 void peal_guests_serve(service *self)

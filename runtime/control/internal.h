@@ -41,6 +41,19 @@ typedef struct peal_stream {
     int process, key, socket;
 } peal_stream;
 
+/* What this process answers. */
+typedef struct peal_desk {
+    int key, askers; /* how many have not taken leave */
+    peal_control_answer *answer;
+    void (*release)(void *user);
+    void *user;
+} peal_desk;
+
+/* By which another process is asked. */
+typedef struct peal_line {
+    int process, socket;
+} peal_line;
+
 struct peal_control {
     peal_bootstrap_identity identity;
     _Atomic int *abort_word;
@@ -67,6 +80,10 @@ struct peal_control {
     _Atomic bool waits;            /* it is in a collective call */
     _Atomic int64_t busy_heard_ns; /* when another one last said so */
 
+    pthread_mutex_t asking; /* of the lines; taken before `lock` */
+    peal_line *line;
+    int line_count;
+
     pthread_mutex_t lock;
     pthread_cond_t changed; /* of anything below */
     bool stopping;
@@ -77,6 +94,8 @@ struct peal_control {
     int published_count;
     peal_stream *stream;
     int stream_count, stream_room;
+    peal_desk *desk;
+    int desk_count;
     bool has_cause;
     peal_status cause_status;
     int cause_process;
@@ -136,6 +155,9 @@ void peal_beat(peal_control *control);
 void peal_beat_answer(peal_control *control, const peal_link *from);
 void peal_beat_heard(peal_control *control, peal_link *from);
 
+/* 1: complete, 0: not yet, -1: closed (errno: 0) or broken. */
+int peal_read_frame(int socket, void *frame, size_t bytes, size_t *have);
+
 peal_status peal_service_start(peal_control *control);
 void peal_service_stop(peal_control *control);
 void peal_service_wake(peal_control *control);
@@ -148,6 +170,11 @@ bool peal_descriptor_send(int socket, const peal_published *published);
  * a moment. why: it could not be called; NULL: it closed. */
 peal_status peal_control_lost_owner(peal_control *control, int process, const char *before,
                                     const peal_dial_failure *why);
+
+/* Answers, or takes a leave; false: nobody serves the key yet. */
+bool peal_desk_answer(peal_control *control, const peal_question *question, peal_reply *reply);
+/* Those that are left, and the lines to others. */
+void peal_desks_close(peal_control *control);
 
 /* Takes the socket, until it is asked for; false: it is not taken. */
 bool peal_stream_keep(peal_control *control, int process, int key, int socket);

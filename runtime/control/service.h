@@ -22,6 +22,7 @@ typedef enum guest_state {
     GUEST_HANDSHAKE, /* of another host, in place of a hello */
     GUEST_NOTICE,
     GUEST_FETCH,
+    GUEST_ASKS, /* stays */
     GUEST_GONE
 } guest_state;
 
@@ -41,6 +42,7 @@ typedef struct guest_socket {
         peal_hello hello;
         peal_handshake handshake;
         peal_notice notice;
+        peal_question question;
     } frame;
 } guest_socket;
 
@@ -54,8 +56,6 @@ typedef struct service {
     int polled_link[PEAL_TREE_LINKS];
 } service;
 
-/* 1: complete, 0: not yet, -1: closed (errno: 0) or broken. */
-int peal_read_frame(int socket, void *frame, size_t bytes, size_t *have);
 /* What another process says has ended the job; from: the neighbour that said it, -1: none. */
 void peal_take_cause(peal_control *control, peal_notice *notice, int from);
 

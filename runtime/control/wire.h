@@ -61,7 +61,8 @@ typedef enum peal_hello_kind {
     PEAL_HELLO_WATCH,    /* a tree edge: aborts, leaving, death */
     PEAL_HELLO_FETCH,    /* asks for the descriptor `key` */
     PEAL_HELLO_NOTICE,   /* an abort frame follows: sent by who failed before the tree stood */
-    PEAL_HELLO_STREAM    /* from here on the connection is the stream `key` */
+    PEAL_HELLO_STREAM,   /* from here on the connection is the stream `key` */
+    PEAL_HELLO_ASK       /* questions follow, and a reply goes back to each */
 } peal_hello_kind;
 
 typedef struct peal_hello {
@@ -90,6 +91,16 @@ typedef struct peal_notice {
     int32_t process;
     char message[PEAL_MESSAGE_BYTES];
 } peal_notice;
+
+typedef struct peal_question {
+    int32_t key;
+    uint32_t is_last; /* who asks takes leave: the words mean nothing */
+    uint64_t words[3];
+} peal_question;
+
+typedef struct peal_reply {
+    uint64_t words[3];
+} peal_reply;
 
 /* The header of what a data connection carries. */
 typedef struct peal_frame {

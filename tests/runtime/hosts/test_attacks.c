@@ -79,7 +79,7 @@ static void call_other_job(test_team *team, const peal_session *session)
     meet(0);
     for (int victim = 0; victim < PROCESSES; victim++)
         for (int p = 0; p < PROCESSES; p++)
-            for (int kind = PEAL_HELLO_DATA; kind <= PEAL_HELLO_STREAM; kind++)
+            for (int kind = PEAL_HELLO_DATA; kind <= PEAL_HELLO_ASK; kind++)
                 strangers_call_by(&meeting->endpoint[!own_job][victim],
                                   meeting->endpoint[own_job][p].secret,
                                   (peal_caller){(uint32_t)kind, PROCESSES - 1, 0});
