@@ -7,6 +7,7 @@
 
 #include "base/box.h"
 #include "base/npy.h"
+#include "base/places.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -219,15 +220,8 @@ static peal_status write_part(file_job *job)
 /* A name with {rank} is a file of this rank alone; so is a buffer's. */
 static bool is_alone(const file_job *job)
 {
-    if (job->request->schedule->graph->arrays[job->task->array].kind != PEAL_ARRAY_FIELD)
-        return true;
-    for (const char *at = job->task->file; *at; at++) {
-        if ((at[0] == '{' || at[0] == '}') && at[1] == at[0])
-            at++;
-        else if (!strncmp(at, "{rank}", 6))
-            return true;
-    }
-    return false;
+    return job->request->schedule->graph->arrays[job->task->array].kind != PEAL_ARRAY_FIELD ||
+           peal_file_is_of_rank(job->task->file);
 }
 
 /* Who could not write its part says why. */

@@ -42,6 +42,17 @@ static bool copy_known(const char *name, char *out, size_t room)
     return !*name;
 }
 
+bool peal_file_is_of_rank(const char *name)
+{
+    for (const char *at = name; *at; at++) {
+        if ((at[0] == '{' || at[0] == '}') && at[1] == at[0])
+            at++;
+        else if (!strncmp(at, "{rank}", 6))
+            return true;
+    }
+    return false;
+}
+
 bool peal_file_path(const peal_graph_data *graph, const peal_statement *s, char path[PATH_MAX])
 {
     char name[PATH_MAX];

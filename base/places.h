@@ -11,6 +11,8 @@
 
 /* A `load` or `save` whose `when` is not known to be false. */
 bool peal_file_may_happen(const peal_graph_data *graph, const peal_statement *s);
+/* {rank} stands in the file's name: each rank has one of its own. */
+bool peal_file_is_of_rank(const char *name);
 /* The path of its file, from the folder of the spec, up to what only a run can tell. True: all of
  * it. An empty path: it is too long, which the run will tell. */
 bool peal_file_path(const peal_graph_data *graph, const peal_statement *s, char path[PATH_MAX]);

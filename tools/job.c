@@ -294,11 +294,6 @@ peal_status machine_and_times_of(const peal_options *options, peal_diagnostics *
         accelerator ? peal_backend_named("cuda") : &peal_backend_host; /* NULL: not built */
     if (accelerator)
         workers = DEVICE_LANES;
-    if (accelerator && (node || peal_transport_is_network(options->transport)))
-        return peal_report(diagnostics, PEAL_E_NOT_BY_NETWORK, nowhere, "drop --backend cuda",
-                           "%s %s: messages of GPUs do not go between hosts",
-                           node ? "--hosts" : "--transport",
-                           node ? options->hosts : options->transport);
     *out = (peal_machine){.ranks = ranks,
                           .processes = processes,
                           .workers = file->workers && !options->threads ? file->workers : workers,
@@ -311,6 +306,20 @@ peal_status machine_and_times_of(const peal_options *options, peal_diagnostics *
                           .cache_bytes = given.cache ? given.cache : MIB};
     *times = machine.times;
     return PEAL_STATUS_OK;
+}
+
+peal_status machine_described(const peal_options *options, peal_diagnostics *diagnostics,
+                              peal_machine *out)
+{
+    peal_status status = machine_of(options, diagnostics, out);
+    bool by_name = !status && peal_transport_is_network(options->transport);
+    if (status || !out->accelerator || (!out->node && !by_name))
+        return status;
+    return peal_report(diagnostics, PEAL_E_NOT_BY_NETWORK, nowhere,
+                       "--backend host, or all processes on one host",
+                       "%s %s: messages between GPUs cannot go over sockets",
+                       by_name ? "--transport" : "--hosts",
+                       by_name ? options->transport : options->hosts);
 }
 
 const peal_backend_ops *backend_described(const peal_options *options,

@@ -130,8 +130,8 @@ fail:
                        "the control plane cannot have %s: %s", what, strerror(errno));
 }
 
-/* Numbers the hosts as their first processes come. */
-static void number_hosts(peal_control *control)
+/* Numbers the hosts as their first processes come. The service thread looks at it. */
+static void number_hosts(peal_control *control, int *host)
 {
     int processes = control->identity.processes, hosts = 0;
     for (int p = 0; p < processes; p++) {
@@ -139,12 +139,13 @@ static void number_hosts(peal_control *control)
         while (like < p &&
                strncmp(control->peer[like].host, control->peer[p].host, PEAL_HOST_BYTES) != 0)
             like++;
-        control->host[p] = like < p ? control->host[like] : hosts++;
+        host[p] = like < p ? host[like] : hosts++;
     }
-    if (hosts > 1)
-        return;
-    free(control->host);
-    control->host = NULL;
+    pthread_mutex_lock(&control->lock);
+    control->host = hosts > 1 ? host : NULL;
+    pthread_mutex_unlock(&control->lock);
+    if (hosts == 1)
+        free(host);
 }
 
 /* All processes, over the tree: this is also the proof that all are there. An edge between hosts
@@ -153,8 +154,9 @@ static peal_status learn_peers(peal_control *control)
 {
     size_t processes = (size_t)control->identity.processes;
     control->peer = calloc(processes, sizeof(*control->peer));
-    control->host = calloc(processes, sizeof(*control->host));
-    if (!control->peer || !control->host) {
+    int *host = calloc(processes, sizeof(*host));
+    if (!control->peer || !host) {
+        free(host);
         peal_control_abort(control, PEAL_STATUS_ENVIRONMENT, "out of memory for the processes");
         return peal_report(control->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL,
                            "out of memory for where %d processes are", control->identity.processes);
@@ -164,7 +166,9 @@ static peal_status learn_peers(peal_control *control)
         memset(told.endpoint.secret, 0, sizeof(told.endpoint.secret));
     peal_status status = peal_control_allgather(control, &told, sizeof(told), control->peer);
     if (status == PEAL_STATUS_OK)
-        number_hosts(control);
+        number_hosts(control, host);
+    else
+        free(host);
     return status;
 }
 
@@ -268,6 +272,15 @@ const peal_bootstrap_identity *peal_control_identity(const peal_control *control
 const char *peal_control_node(const peal_control *control, int process)
 {
     return control->peer ? control->peer[process].node : control->mine.node;
+}
+
+const char *peal_control_name(const peal_control *control, int process,
+                              char text[PEAL_PROCESS_TEXT])
+{
+    bool is_known = control->host && process >= 0 && process < control->identity.processes;
+    snprintf(text, PEAL_PROCESS_TEXT, "process %d%s%.*s", process, is_known ? " on " : "",
+             PEAL_NODE_BYTES - 1, is_known ? control->peer[process].node : "");
+    return text;
 }
 
 const int *peal_control_hosts(const peal_control *control)

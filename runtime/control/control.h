@@ -33,6 +33,10 @@ const peal_bootstrap_identity *peal_control_identity(const peal_control *control
 const int *peal_control_hosts(const peal_control *control);
 /* What the host of that process is called. Of the control. */
 const char *peal_control_node(const peal_control *control, int process);
+/* "process 3"; where processes are on several hosts "process 3 on NODE". Returns text. */
+enum { PEAL_PROCESS_TEXT = 80 };
+const char *peal_control_name(const peal_control *control, int process,
+                              char text[PEAL_PROCESS_TEXT]);
 
 /* While a process says that it is busy (as often as it says that it is not), the others wait for it
  * in collective calls without a deadline: only of jobs on several hosts, and not while it is in
@@ -76,7 +80,7 @@ peal_status peal_control_connect(peal_control *control, int process, int key, in
  * one is one of them) have asked for the last time, or the control closes. */
 enum { PEAL_QUESTION_WORDS = 3 };
 typedef void peal_control_answer(void *user, const uint64_t question[PEAL_QUESTION_WORDS],
-                         uint64_t answer[PEAL_QUESTION_WORDS]);
+                                 uint64_t answer[PEAL_QUESTION_WORDS]);
 peal_status peal_control_serve(peal_control *control, int key, int askers,
                                peal_control_answer *answer, void (*release)(void *user),
                                void *user);
@@ -84,7 +88,7 @@ peal_status peal_control_serve(peal_control *control, int key, int askers,
 peal_status peal_control_ask(peal_control *control, int process, int key,
                              const uint64_t question[PEAL_QUESTION_WORDS],
                              uint64_t answer[PEAL_QUESTION_WORDS]);
-/* Once a process and key. */
+/* Once a process and key, by who has asked. */
 void peal_control_ask_no_more(peal_control *control, int process, int key);
 
 /* The cause of whoever finds it (PEAL_E_LAUNCHER_LOST). */

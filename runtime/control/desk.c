@@ -183,5 +183,8 @@ void peal_control_ask_no_more(peal_control *control, int process, int key)
 {
     const peal_question question = {.key = key, .is_last = 1};
     peal_reply reply;
-    ask(control, process, &question, &reply);
+    if (process == control->identity.process)
+        peal_desk_answer(control, &question, &reply);
+    else if (peal_control_cause_status(control) == PEAL_STATUS_OK)
+        ask_over_line(control, process, &question, &reply);
 }

@@ -35,8 +35,10 @@ int peal_read_frame(int socket, void *frame, size_t bytes, size_t *have)
 
 static void report_taken(const peal_control *control)
 {
+    char who[PEAL_PROCESS_TEXT];
     peal_warn(control->diagnostics, PEAL_E_JOB_ENDED_BY_PEER, (peal_source){0}, NULL,
-              "process %d ended the job: %s", control->cause_process, control->cause_message);
+              "%s ended the job: %s", peal_control_name(control, control->cause_process, who),
+              control->cause_message);
 }
 
 void peal_take_cause(peal_control *control, peal_notice *notice, int from)

@@ -251,9 +251,11 @@ static peal_status judge(peal_plan *plan, peal_status mine, const claim *all, in
 {
     for (int p = 0; p < processes; p++)
         if (all[p].status) {
+            char who[PEAL_PROCESS_TEXT];
             if (!mine)
                 peal_report(plan->session->diagnostics, PEAL_E_PEER_CALL_FAILED, PEAL_NO_SOURCE,
-                            NULL, "process %d: %.*s", p, MESSAGE_BYTES - 1, all[p].message);
+                            NULL, "%s: %.*s", peal_control_name(plan->session->control, p, who),
+                            MESSAGE_BYTES - 1, all[p].message);
             return (peal_status)all[p].status;
         }
     for (int p = 1; p < processes; p++)

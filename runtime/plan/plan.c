@@ -52,7 +52,7 @@ static peal_status resolve(peal_plan *plan)
     peal_status status = peal_graph_resolve(plan->graph, plan->session->diagnostics, &plan->data);
     if (!status)
         status = peal_plan_choose(plan);
-    if (!status && plan->session->identity.process == 0) /* all processes share a host */
+    if (!status && peal_session_is_first(plan->session))
         status = peal_plan_check_outputs(plan);
     return status;
 }
@@ -279,6 +279,8 @@ static peal_status compile(peal_plan *plan)
     int from = mark(plan);
     peal_status status = resolve(plan);
     status = peal_plan_compare(plan, status, from);
+    if (!status)
+        status = peal_plan_check_folders(plan);
     if (status)
         return status;
     do {

@@ -44,7 +44,8 @@ struct peal_plan {
     peal_saves *saves;         /* files that all ranks save together */
     peal_segment saves_board;  /* where they count, if they are in several processes */
     peal_originals *originals; /* files that are loaded and saved; NULL: nothing will be compared */
-    int saves_key;             /* under which it is published */
+    bool saves_together;       /* several processes save one file */
+    int saves_key;             /* under which the board is published, and asked about */
     peal_backend_plan *run;    /* NULL: no rank is hosted here */
     peal_oracle *oracle[PEAL_ORACLES]; /* what peal_plan_verify needs; NULL: it was not asked for */
     peal_row_log *row_log;             /* what `print` has made; NULL: nobody will compare it */
@@ -76,14 +77,21 @@ static inline int64_t peal_plan_deadline_ns(const peal_plan *plan)
     double own_s = plan->options.deadline_s;
     return own_s > 0 ? (int64_t)ceil(own_s * 1e9) : plan->session->deadline_ns;
 }
-/* outputs.c: whether the files that `save` names can be made. */
+/* outputs.c: whether the files that `save` names can be made on this host. */
 peal_status peal_plan_check_outputs(const peal_plan *plan);
-/* outputs.c: the memory in which ranks count what they have saved, in process 0; then what every
+/* Why one cannot; opens where one will be: of a name that is not complete the folder counts. 0 or
+ * an errno. */
+peal_status peal_plan_report_output(const peal_plan *plan, const peal_statement *s, int error);
+int peal_plan_open_target(const char *root, const char *path, bool is_complete,
+                          peal_target *target);
+/* folders.c: whether all hosts see the folders of files that they save together. Collective. */
+peal_status peal_plan_check_folders(const peal_plan *plan);
+/* saves.c: the board on which ranks count what they have saved, in process 0; then what every
  * process needs of it. */
 peal_status peal_plan_open_saves(peal_plan *plan);
 peal_status peal_plan_attach_saves(peal_plan *plan);
 void peal_plan_close_saves(peal_plan *plan);
-/* outputs.c: keeps files as they are now for several plans of a graph, made one after the other,
+/* saves.c: keeps files as they are now for several plans of a graph, made one after the other,
  * whose results are compared; until the session is destroyed. Collective. */
 peal_status peal_session_keep_files(peal_session *session, const peal_graph_data *graph, int ranks,
                                     bool allow_outside);

@@ -23,6 +23,7 @@ peal_status peal_session_agree(peal_session *session, peal_status mine, int from
             return met;
     }
     const char *message = mine ? peal_session_first_message(session, from) : NULL;
+    char who[PEAL_PROCESS_TEXT];
     outcome own = {.status = (int32_t)mine};
     if (mine)
         snprintf(own.message, sizeof(own.message), "%s",
@@ -45,7 +46,7 @@ peal_status peal_session_agree(peal_session *session, peal_status mine, int from
         session->failed_first = p;
         if (!mine)
             peal_report(session->diagnostics, PEAL_E_PEER_CALL_FAILED, PEAL_NO_SOURCE, NULL,
-                        "process %d: %s", p, all[p].message);
+                        "%s: %s", peal_control_name(session->control, p, who), all[p].message);
     }
     free(all);
     return status;

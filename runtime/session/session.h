@@ -79,6 +79,22 @@ static inline bool peal_session_spans_hosts(const peal_session *session)
     return peal_control_hosts(session->control) != NULL;
 }
 
+/* Whether that process is on this host. */
+static inline bool peal_session_is_near(const peal_session *session, int process)
+{
+    const int *host = peal_control_hosts(session->control);
+    return !host || host[process] == host[session->identity.process];
+}
+
+/* Whether this process is the first one of its host. */
+static inline bool peal_session_is_first(const peal_session *session)
+{
+    int first = 0;
+    while (!peal_session_is_near(session, first))
+        first++;
+    return first == session->identity.process;
+}
+
 /* What the tools need beside <peal/session.h>. */
 peal_diagnostics *peal_session_diagnostics(peal_session *session);
 _Atomic int *peal_session_abort_word(peal_session *session);

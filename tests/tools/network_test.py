@@ -114,10 +114,6 @@ class Network(unittest.TestCase):
 
     def test_what_several_hosts_cannot_is_refused(self):
         hosts = environment(PEAL_TEST_HOSTS="2")
-        name = os.path.join(ROOT, "samples", "denoise", "denoise.yaml")
-        code, _, err = peal("run", name, "-n", "2", env=hosts)
-        self.assertEqual(code, 4, err)
-        self.assertRegex(err, r"denoise.yaml:\d+:\d+: error: `save` of 'shown': ranks on several hosts cannot .* \[E379\]")
         name = os.path.join(ROOT, "samples", "jacobi2d", "jacobi2d.yaml")
         code, _, err = peal("run", name, "-n", "2", "--transport", "shm", env=hosts)
         self.assertEqual(code, 4, err)

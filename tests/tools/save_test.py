@@ -43,6 +43,8 @@ def write(path, content):
 
 
 class Save(unittest.TestCase):
+    env = None
+
     def setUp(self):
         self.top = tempfile.mkdtemp(prefix="peal-save-")
         self.folder = os.path.join(self.top, "spec")
@@ -61,7 +63,7 @@ class Save(unittest.TestCase):
 
     def run_spec(self, *more, processes=1, ranks=2, prefix=(), mode="sync"):
         return peal("run", self.path("s.yaml"), "--processes", str(processes), "-n", str(ranks), "--mode", mode,
-                    "--deadline", "20", *more, prefix=prefix)
+                    "--deadline", "20", *more, prefix=prefix, env=self.env)
 
     def names(self):
         return sorted(os.listdir(self.folder))
@@ -112,6 +114,10 @@ class Whole(Save):
 
     def test_a_kill_of_one_process_of_two(self):
         self.kill_at_each(2, 60)  # how often processes ask for each other depends on the machine
+
+    def test_a_kill_of_one_host_of_two(self):
+        self.env = environment(PEAL_TEST_HOSTS="2")
+        self.kill_at_each(2, 20)
 
     def test_any_call_fails(self):
         failed = 0  # of all: a share of the calls of one error may be calls whose failure changes nothing

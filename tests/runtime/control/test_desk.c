@@ -156,6 +156,7 @@ static int ask_the_dead(test_team *team, int process)
     counter c = {0};
     peal_status status = PEAL_STATUS_OK;
     TEAM_CHECK(team_join(&self, team, process, long_deadline) == PEAL_STATUS_OK);
+    team_meet(team);
     if (process == 0) {
         TEAM_CHECK(peal_control_serve(self.control, KEY, PROCESSES, add, release, &c) ==
                    PEAL_STATUS_OK);
