@@ -50,7 +50,7 @@ static peal_status check_all(const peal_options *options, peal_spec *spec, peal_
                              int dims[PEAL_RANK_AXES], peal_diagnostics *diagnostics)
 {
     peal_compilation *compilation = NULL;
-    peal_status status = machine_described(options, diagnostics, machine);
+    peal_status status = machine_of(options, diagnostics, machine);
     if (status == PEAL_STATUS_OK)
         status = spec_open(options, diagnostics, spec);
     peal_status places =

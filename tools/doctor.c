@@ -113,7 +113,7 @@ static void look_at_parts(peal_findings *out)
     findings_add(out, "hwloc", PEAL_HAVE_HWLOC ? FINDING_ON : FINDING_OFF,
                  PEAL_HAVE_HWLOC ? "thread placement" : "built without it: threads aren't placed");
     look_at_gpus(out);
-    findings_add(out, "network", FINDING_ON, "TCP sockets between hosts, on CPUs");
+    findings_add(out, "network", FINDING_ON, "TCP sockets between hosts");
 }
 
 /* Starts this command again in two processes, which only transfer. */

@@ -265,15 +265,15 @@ peal_status explain_spec(const peal_options *given, peal_diagnostics *diagnostic
     peal_status status = machine_and_times_of(&options, diagnostics, &machine, &times);
     if (status)
         return status;
-    if (times.given && times.accelerator && !options.backend)
+    if (times.given && times.accelerator && !options.backend) {
         options.backend = "cuda"; /* that is whose file it is */
-    status = machine_described(&options, diagnostics, &machine);
-    if (status)
-        return status;
+        status = machine_of(&options, diagnostics, &machine);
+    }
     const peal_backend_ops *backend = backend_described(&options, diagnostics);
     if (!backend)
         return PEAL_STATUS_ENVIRONMENT;
-    status = spec_open(&options, diagnostics, &spec);
+    if (!status)
+        status = spec_open(&options, diagnostics, &spec);
     if (!status)
         status = peal_places_check(spec.data, machine.ranks, options.allow_outside, diagnostics);
     if (!status)

@@ -299,27 +299,13 @@ peal_status machine_and_times_of(const peal_options *options, peal_diagnostics *
                           .workers = file->workers && !options->threads ? file->workers : workers,
                           .accelerator = accelerator,
                           .node = node,
-                          .apart = !accelerator && peal_transport_is_network(options->transport),
+                          .apart = peal_transport_is_network(options->transport),
                           .traits = backend ? backend->traits : NULL,
                           .path = path_described(options, accelerator && processes > 1),
                           .tile_points = peal_lowering_tile(options->lowering),
                           .cache_bytes = given.cache ? given.cache : MIB};
     *times = machine.times;
     return PEAL_STATUS_OK;
-}
-
-peal_status machine_described(const peal_options *options, peal_diagnostics *diagnostics,
-                              peal_machine *out)
-{
-    peal_status status = machine_of(options, diagnostics, out);
-    bool by_name = !status && peal_transport_is_network(options->transport);
-    if (status || !out->accelerator || (!out->node && !by_name))
-        return status;
-    return peal_report(diagnostics, PEAL_E_NOT_BY_NETWORK, nowhere,
-                       "--backend host, or all processes on one host",
-                       "%s %s: messages between GPUs cannot go over sockets",
-                       by_name ? "--transport" : "--hosts",
-                       by_name ? options->transport : options->hosts);
 }
 
 const peal_backend_ops *backend_described(const peal_options *options,

@@ -24,9 +24,6 @@ void spec_close(peal_spec *spec);
 /* The machine of --machine and -n, --processes, --threads; what they leave open is this machine. */
 peal_status machine_of(const peal_options *options, peal_diagnostics *diagnostics,
                        peal_machine *out);
-/* The same for verbs that start nothing: refuses what a run would. */
-peal_status machine_described(const peal_options *options, peal_diagnostics *diagnostics,
-                              peal_machine *out);
 /* The same with what takes how long there; without a file it is not given. */
 peal_status machine_and_times_of(const peal_options *options, peal_diagnostics *diagnostics,
                                  peal_machine *out, peal_machine_times *times);

@@ -125,7 +125,7 @@ static peal_status run(const peal_options *given, peal_diagnostics *diagnostics)
                            "--resources is about GPUs: not with --backend host");
     if (options->resources)
         options->backend = "cuda";
-    peal_status status = machine_described(options, diagnostics, &machine);
+    peal_status status = machine_of(options, diagnostics, &machine);
     if (status != PEAL_STATUS_OK)
         return status;
     if (options->rank >= machine.ranks)

@@ -69,8 +69,9 @@ typedef struct peal_plan_options {
                              until=unroll|while,plain=POINTS,steps=N", or some of them
                              (docs/guide.md says what each does); NULL: peal chooses */
     const char *transport; /* between processes on GPUs: "p2p" (device memory: "p2p:vmm" by handles,
-                              "p2p:ipc" by IPC), "shm" (staged in host memory); NULL or "auto": the
-                              first of these that all processes can use */
+                              "p2p:ipc" by IPC), "shm" (staged in host memory); "tcp": as if each
+                              process were on a host of its own; NULL or "auto": the first of these
+                              but the last that all processes of a host can use */
     bool no_tuning;        /* mode auto leaves out what `peal tune` has found */
     const char *watch; /* what peal_plan_watch looks for: "nan", or "inf" (infinite values, too). In
                           mode serial the first task and tile that computes one ends the run

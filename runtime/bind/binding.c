@@ -42,10 +42,20 @@ static peal_status fill_constants(const peal_binding *binding, peal_bound_rank *
     return status;
 }
 
-static bool has_remote_peer(const peal_schedule *schedule, int process)
+/* Another process of this host, which maps the rank's memory. */
+static bool has_near_peer(const peal_schedule *schedule, int process)
 {
     for (int i = 0; i < schedule->peer_count; i++)
-        if (schedule->peer[i].process != process)
+        if (schedule->peer[i].process != process &&
+            peal_machine_share_host(schedule->machine, schedule->rank, schedule->peer[i].rank))
+            return true;
+    return false;
+}
+
+static bool has_far_peer(const peal_schedule *schedule)
+{
+    for (int i = 0; i < schedule->peer_count; i++)
+        if (!peal_machine_share_host(schedule->machine, schedule->rank, schedule->peer[i].rank))
             return true;
     return false;
 }
@@ -56,16 +66,27 @@ static bool is_staged(const peal_binding *binding)
     return binding->space.memory && binding->space.path == PEAL_PATH_STAGED;
 }
 
-static peal_status allocate_mailbox(peal_binding *binding, peal_bound_rank *rank)
+/* In the host's memory, also where those of this host meet in the device's: what comes from others
+ * is put there by the host. */
+static peal_status allocate_mailbox(const peal_binding *binding, peal_bound_rank *rank)
 {
     const peal_schedule *schedule = rank->schedule;
-    peal_diagnostics *diagnostics = binding->session->diagnostics;
-    rank->peer_mailbox = calloc((size_t)schedule->peer_count + 1, sizeof(*rank->peer_mailbox));
-    if (!rank->peer_mailbox)
-        return no_memory(binding->session);
-    return peal_storage_create_mailbox(&binding->space,
-                                       schedule->segment_bytes - schedule->mailbox_offset,
-                                       diagnostics, &rank->mailbox);
+    peal_status status =
+        peal_storage_create_pinned(&binding->space,
+                                   schedule->segment_bytes - schedule->mailbox_offset,
+                                   binding->session->diagnostics, &rank->mailbox);
+    if (!status)
+        rank->words = rank->mailbox.segment.base - schedule->mailbox_offset;
+    return status;
+}
+
+static bool allocate_tables(peal_bound_rank *rank)
+{
+    size_t peers = (size_t)rank->schedule->peer_count + 1;
+    rank->peer_segment = calloc(peers, sizeof(*rank->peer_segment));
+    rank->peer_mailbox = calloc(peers, sizeof(*rank->peer_mailbox));
+    rank->peer_words = calloc(peers, sizeof(*rank->peer_words));
+    return rank->peer_segment && rank->peer_mailbox && rank->peer_words;
 }
 
 static peal_status allocate_rank(peal_binding *binding, peal_compilation *compilation, int index)
@@ -76,7 +97,10 @@ static peal_status allocate_rank(peal_binding *binding, peal_compilation *compil
     peal_status status = peal_compilation_schedule(compilation, number, &rank->schedule);
     if (status)
         return status;
-    bool shared = binding->processes > 1 && has_remote_peer(rank->schedule, binding->process);
+    bool shared = binding->processes > 1 && has_near_peer(rank->schedule, binding->process);
+    bool far = binding->processes > 1 && has_far_peer(rank->schedule);
+    if (!allocate_tables(rank))
+        return no_memory(session);
     if (index == 0)
         binding->space =
             peal_session_memory_space(session, rank->schedule->machine, rank->schedule->mode);
@@ -84,16 +108,13 @@ static peal_status allocate_rank(peal_binding *binding, peal_compilation *compil
     status = peal_storage_create_used(&binding->space, rank->schedule->segment_bytes,
                                       rank->schedule->used_bytes, shared && !staged,
                                       session->diagnostics, &rank->segment);
-    if (!status && staged)
+    rank->words = rank->segment.base;
+    if (!status && (staged || (far && binding->space.memory)))
         status = allocate_mailbox(binding, rank);
     if (!status)
         status = fill_constants(binding, rank);
     if (status)
         return status;
-    rank->peer_segment =
-        calloc((size_t)rank->schedule->peer_count + 1, sizeof(*rank->peer_segment));
-    if (!rank->peer_segment)
-        return no_memory(session);
     binding->backend_rank[index] = (peal_backend_rank){
         .schedule = rank->schedule,
         .segment = rank->segment.base,
@@ -190,13 +211,34 @@ static peal_status shadow(void *user, int64_t bytes, unsigned char **base)
         binding->shadow = more;
         binding->shadow_room = room;
     }
-    void *memory = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-        return no_memory(binding->session);
-    binding->shadow[binding->shadow_count++] = (peal_bound_shadow){memory, bytes};
-    *base = memory;
+    peal_bound_shadow *made = &binding->shadow[binding->shadow_count];
+    *made = (peal_bound_shadow){.bytes = bytes};
+    if (binding->space.memory) {
+        peal_status status =
+            peal_storage_create_pinned(&binding->space, bytes, binding->session->diagnostics,
+                                       &made->pinned);
+        if (status)
+            return status;
+        made->base = made->pinned.segment.base;
+    } else {
+        void *memory = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED)
+            return no_memory(binding->session);
+        made->base = memory;
+    }
+    binding->shadow_count++;
+    *base = made->base;
     return PEAL_STATUS_OK;
+}
+
+/* As if all of the peer's segment were there. */
+static void place_shadow(const peal_binding *binding, peal_bound_rank *rank, int peer)
+{
+    const peal_bound_shadow *made = &binding->shadow[binding->shadow_count - 1];
+    rank->peer_words[peer] = made->base - rank->schedule->peer[peer].mailbox_offset;
+    rank->peer_segment[peer] = binding->space.memory ? NULL : rank->peer_words[peer];
+    rank->peer_mailbox[peer] = binding->space.memory ? made->pinned.base : NULL;
 }
 
 static const char *device_refuses(void *user, int process)
@@ -262,8 +304,8 @@ static peal_status attach_rank(peal_binding *binding, peal_bound_rank *rank)
                               base);
         if (status)
             return status;
-        if (kind == PEAL_TRANSPORT_TCP) /* as if all of it were there */
-            *base -= peer->mailbox_offset;
+        if (kind == PEAL_TRANSPORT_TCP)
+            place_shadow(binding, rank, i);
     }
     for (int c = 0; c < schedule->channel_count; c++)
         binding->transports |= 1u << schedule->channel[c].transport;
@@ -286,7 +328,10 @@ void peal_binding_release(peal_binding *binding)
         return;
     peal_bound_puts_destroy(binding->puts);
     for (int i = 0; i < binding->shadow_count; i++)
-        munmap(binding->shadow[i].base, (size_t)binding->shadow[i].bytes);
+        if (binding->shadow[i].pinned.base)
+            peal_storage_release(&binding->shadow[i].pinned);
+        else
+            munmap(binding->shadow[i].base, (size_t)binding->shadow[i].bytes);
     free(binding->shadow);
     for (int i = 0; i < binding->imported_count; i++)
         peal_storage_release(&binding->imported[i].segment);
@@ -295,6 +340,7 @@ void peal_binding_release(peal_binding *binding)
             peal_control_withdraw(binding->session->control, binding->key + binding->first + i);
         free(binding->rank[i].peer_segment);
         free(binding->rank[i].peer_mailbox);
+        free(binding->rank[i].peer_words);
         peal_storage_release(&binding->rank[i].mailbox);
         peal_storage_release(&binding->rank[i].segment);
     }

@@ -13,8 +13,11 @@ typedef struct peal_bound_rank {
     const peal_schedule *schedule;
     peal_storage segment;
     unsigned char **peer_segment; /* by index of schedule->peer */
-    peal_storage mailbox;         /* on PEAL_PATH_STAGED, if other processes send to the rank */
+    peal_storage mailbox;         /* on a device, if processes send to the rank by host memory */
     unsigned char **peer_mailbox; /* by index of schedule->peer */
+    /* Where the host sees what goes between hosts, as if all of the segment were there: from
+     * mailbox_offset on the rank's own, and the shadow of each peer's. */
+    unsigned char *words, **peer_words;
 } peal_bound_rank;
 
 typedef struct peal_imported {
@@ -26,6 +29,7 @@ typedef struct peal_imported {
 typedef struct peal_bound_shadow {
     unsigned char *base;
     int64_t bytes;
+    peal_storage pinned; /* if the ranks here are on a device: the same memory */
 } peal_bound_shadow;
 
 typedef struct peal_binding {

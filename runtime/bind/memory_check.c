@@ -33,6 +33,21 @@ static void add_shadows(int64_t *sum, const peal_schedule *schedule)
     }
 }
 
+/* Of ranks on a device: the rank's own, and whole shadows of others. */
+static void add_mailboxes(int64_t *sum, const peal_machine *machine, const peal_schedule *schedule)
+{
+    bool has_own = machine->path == PEAL_PATH_STAGED;
+    for (int i = 0; i < schedule->peer_count; i++) {
+        const peal_peer *peer = &schedule->peer[i];
+        if (peal_machine_share_host(machine, schedule->rank, peer->rank))
+            continue;
+        has_own = true;
+        add(sum, peer->segment_bytes - peer->mailbox_offset);
+    }
+    if (has_own)
+        add(sum, schedule->segment_bytes - schedule->mailbox_offset);
+}
+
 /* Of the host's memory: what is on a device is asked for there. */
 static peal_status need_of(const peal_session *session, peal_compilation *compilation,
                            const peal_machine *machine, int64_t *need)
@@ -46,13 +61,11 @@ static peal_status need_of(const peal_session *session, peal_compilation *compil
         status = peal_compilation_schedule(compilation, rank, &schedule);
         if (status)
             break;
-        bool device = machine->accelerator;
-        bool staged = device && machine->path == PEAL_PATH_STAGED;
-        if (!device) {
+        if (!machine->accelerator) {
             add(need, schedule->used_bytes);
             add_shadows(need, schedule);
-        } else if (staged)
-            add(need, schedule->segment_bytes - schedule->mailbox_offset);
+        } else
+            add_mailboxes(need, machine, schedule);
     }
     return status;
 }

@@ -67,11 +67,16 @@ static peal_status collect(peal_session *session, const char *mine, char *out)
     return status;
 }
 
-/* The memory of the next process. */
+/* The memory of the next process of this host, if there is one. */
 static peal_status import_next(peal_session *session, const peal_memory_space *space, int key,
                                peal_diagnostics *found, peal_storage *out)
 {
-    int descriptor, next = (session->identity.process + 1) % session->identity.processes;
+    int descriptor, own = session->identity.process, next = own;
+    do
+        next = (next + 1) % session->identity.processes;
+    while (!peal_session_is_near(session, next));
+    if (next == own)
+        return PEAL_STATUS_OK;
     peal_status status = peal_control_fetch(session->control, next, key, &descriptor, NULL);
     return status ? status : peal_storage_import(space, descriptor, TRIAL_BYTES, found, out);
 }
@@ -113,7 +118,7 @@ static peal_status look(peal_session *session, peal_path path)
     const char *mine = NULL;
     char *reason = session->peer_paths->reason[path];
     for (int p = 0; p < session->identity.processes && !mine; p++)
-        if (p != session->identity.process)
+        if (p != session->identity.process && peal_session_is_near(session, p))
             mine = memory->refuses_path(session->device, path, &session->neighbours[p]);
     peal_status status = collect(session, mine ? mine : "", reason);
     if (!status && !*reason)
@@ -136,6 +141,19 @@ static peal_status none_left(peal_session *session, const char *name, const char
                        forced ? "the transport that was asked for cannot be used"
                               : "there is no transport",
                        session->identity.processes, tried);
+}
+
+peal_status peal_peer_path_check_network(peal_session *session)
+{
+    char reason[PEAL_REASON_BYTES];
+    const char *mine = peal_backend_accelerated()->memory->refuses_path(
+        session->device, PEAL_PATH_STAGED, &session->neighbours[session->identity.process]);
+    peal_status status = collect(session, mine ? mine : "", reason);
+    if (status || !*reason)
+        return status;
+    return peal_report(session->diagnostics, PEAL_E_NO_GPU_TRANSPORT, PEAL_NO_SOURCE,
+                       "run on the CPU (--backend host)",
+                       "messages of GPUs cannot go to other hosts: %s", reason);
 }
 
 peal_status peal_peer_path_choose(peal_session *session, const char *name, peal_path *out,

@@ -27,6 +27,11 @@ peal_status peal_transport_check_host(const char *name, peal_diagnostics *diagno
 peal_status peal_peer_path_choose(peal_session *session, const char *name, peal_path *out,
                                   char *note, size_t bytes);
 
+/* Collective: whether every process's device can map memory of its host, from where messages go to
+ * others. PEAL_E_NO_GPU_TRANSPORT in all processes, if one cannot. session->neighbours are known.
+ */
+peal_status peal_peer_path_check_network(peal_session *session);
+
 /* NULL, or why memory for the path can't be had in this space, which is made and given back.
  * Another process's part is not tried. */
 const char *peal_path_try(const peal_memory_space *space, char reason[PEAL_REASON_BYTES]);

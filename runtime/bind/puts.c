@@ -2,6 +2,7 @@
 #include "runtime/bind/puts.h"
 #include "base/arena.h"
 #include "runtime/bind/binding.h"
+#include "runtime/bind/poster.h"
 #include "runtime/session/network.h"
 
 #include <stdlib.h>
@@ -19,6 +20,7 @@ struct peal_bound_puts {
     int count;
     put_place **place; /* by rank here: by channel, flag and credit */
     peal_network_plan *plan;
+    peal_poster *poster; /* NULL: the backend tells what it stores */
 };
 
 static bool has_puts(const peal_binding *binding, int process)
@@ -39,14 +41,16 @@ static void bind_outgoing(peal_bound_puts *puts, const peal_binding *binding, in
 {
     const peal_bound_rank *rank = &binding->rank[put->index];
     const peal_channel *channel = &rank->schedule->channel[put->channel];
+    unsigned char *shadow = rank->peer_words[channel->peer_index];
+    put->at = (_Atomic uint64_t *)(void *)(shadow + put->word);
     if (put->bytes)
-        put->first_slot = rank->peer_segment[channel->peer_index] + put->slot;
+        put->first_slot = shadow + put->slot;
     puts->place[put->index][2 * put->channel + put->credit] = (put_place){pair, number};
 }
 
 static void bind_incoming(const peal_binding *binding, peal_put *put)
 {
-    unsigned char *segment = binding->rank[put->index].segment.base;
+    unsigned char *segment = binding->rank[put->index].words;
     put->at = (_Atomic uint64_t *)(void *)(segment + put->word);
     if (put->bytes)
         put->first_slot = segment + put->slot;
@@ -147,6 +151,10 @@ peal_status peal_bound_puts_create(const peal_binding *binding, peal_bound_puts 
         status = binding->session->engine->attach(binding->session->network, (uint32_t)binding->key,
                                                   puts->pair, puts->count,
                                                   binding->session->diagnostics, &puts->plan);
+    if (!status && binding->space.memory) {
+        puts->poster = peal_poster_create(binding->session, puts->plan, puts->pair, puts->count);
+        status = puts->poster ? PEAL_STATUS_OK : no_memory(binding);
+    }
     if (status)
         peal_bound_puts_destroy(puts);
     else
@@ -154,10 +162,26 @@ peal_status peal_bound_puts_create(const peal_binding *binding, peal_bound_puts 
     return status;
 }
 
+peal_status peal_bound_puts_start(peal_bound_puts *puts)
+{
+    return puts ? peal_poster_start(puts->poster) : PEAL_STATUS_OK;
+}
+
+peal_status peal_bound_puts_end(peal_bound_puts *puts, int64_t deadline_ns)
+{
+    return puts ? peal_poster_end(puts->poster, deadline_ns) : PEAL_STATUS_OK;
+}
+
+double peal_bound_puts_seconds(const peal_bound_puts *puts)
+{
+    return puts ? peal_poster_seconds(puts->poster) : 0;
+}
+
 void peal_bound_puts_destroy(peal_bound_puts *puts)
 {
     if (!puts)
         return;
+    peal_poster_destroy(puts->poster);
     if (puts->plan)
         puts->session->engine->detach(puts->plan);
     peal_arena_destroy(puts->arena);

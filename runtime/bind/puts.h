@@ -16,6 +16,12 @@ void peal_bound_puts_destroy(peal_bound_puts *puts);
 /* Sums over the lists of puts: what all processes send is what all processes take iff the sums of
  * both over all of them are equal (by exclusive or). NULL: 0. */
 void peal_bound_puts_sum(const peal_bound_puts *puts, int process, uint64_t *sent, uint64_t *taken);
+/* Of ranks on a device: around each of its runs; else nothing. NULL is fine. Ends: all that was
+ * stored is sent, or PEAL_STATUS_DEADLINE. */
+peal_status peal_bound_puts_start(peal_bound_puts *puts);
+peal_status peal_bound_puts_end(peal_bound_puts *puts, int64_t deadline_ns);
+/* Of processors that this took so far. */
+double peal_bound_puts_seconds(const peal_bound_puts *puts);
 /* NULL: there are none. */
 const peal_network_hook *peal_bound_puts_hook(const peal_bound_puts *puts);
 

@@ -70,17 +70,22 @@ static bool is_staged(const peal_memory_space *space)
     return space->memory && space->path == PEAL_PATH_STAGED;
 }
 
-peal_status peal_storage_create_mailbox(const peal_memory_space *space, int64_t bytes,
-                                        peal_diagnostics *diagnostics, peal_storage *out)
+peal_status peal_storage_create_pinned(const peal_memory_space *space, int64_t bytes,
+                                       peal_diagnostics *diagnostics, peal_storage *out)
 {
-    if (!is_staged(space))
-        return peal_storage_create(space, bytes, true, diagnostics, out);
     *out = (peal_storage){.descriptor = -1, .space = *space};
     peal_status status = peal_segment_create(bytes, true, diagnostics, &out->segment);
     if (!status)
         status = register_segment(space, diagnostics, out);
     out->offered = status ? 0 : bytes;
     return status;
+}
+
+peal_status peal_storage_create_mailbox(const peal_memory_space *space, int64_t bytes,
+                                        peal_diagnostics *diagnostics, peal_storage *out)
+{
+    return is_staged(space) ? peal_storage_create_pinned(space, bytes, diagnostics, out)
+                            : peal_storage_create(space, bytes, true, diagnostics, out);
 }
 
 peal_status peal_storage_import(const peal_memory_space *space, int descriptor, int64_t bytes,

@@ -33,6 +33,10 @@ peal_status peal_storage_create(const peal_memory_space *space, int64_t bytes, b
  * device by what there is of it, out->offered. */
 peal_status peal_storage_create_used(const peal_memory_space *space, int64_t bytes, int64_t used,
                                      bool shared, peal_diagnostics *diagnostics, peal_storage *out);
+/* Shared memory of the host that the device of the space has mapped: base is its address there,
+ * segment.base here. */
+peal_status peal_storage_create_pinned(const peal_memory_space *space, int64_t bytes,
+                                       peal_diagnostics *diagnostics, peal_storage *out);
 /* What other processes of this host put messages into: on PEAL_PATH_STAGED shared memory of the
  * host that the device has mapped, else shared memory in the space. */
 peal_status peal_storage_create_mailbox(const peal_memory_space *space, int64_t bytes,

@@ -239,8 +239,12 @@ static peal_status settle_path(peal_plan *plan)
         return PEAL_STATUS_OK;
     if (!plan->machine.accelerator)
         return peal_transport_check_host(asked, session->diagnostics);
-    peal_status status = peal_peer_path_choose(session, asked, &plan->machine.path, passed_over,
-                                               sizeof(passed_over));
+    int hosts = peal_machine_hosts(&plan->machine);
+    peal_status status = hosts > 1 ? peal_peer_path_check_network(session) : PEAL_STATUS_OK;
+    plan->machine.path = PEAL_PATH_NONE;
+    if (!status && hosts < plan->machine.processes)
+        status = peal_peer_path_choose(session, asked, &plan->machine.path, passed_over,
+                                       sizeof(passed_over));
     if (!status && passed_over[0])
         snprintf(plan->note + used, sizeof(plan->note) - used, "%s%s", used ? "; " : "",
                  passed_over);

@@ -141,15 +141,15 @@ const char *peal_plan_transport(const peal_plan *plan)
         return "";
     if (plan->machine.processes == 1)
         return peal_transport_name(PEAL_TRANSPORT_SELF);
-    if (plan->machine.accelerator)
-        return peal_path_name(plan->machine.path);
-    if (plan->machine.apart)
+    static const char *const mixed[PEAL_PATH_COUNT] = {"tcp", "p2p:vmm+tcp", "p2p:ipc+tcp",
+                                                       "shm+tcp"};
+    const peal_machine *machine = &plan->machine;
+    int hosts = peal_machine_hosts(machine);
+    if (hosts == machine->processes)
         return peal_transport_name(PEAL_TRANSPORT_TCP);
-    if (plan->machine.node)
-        return peal_machine_hosts(&plan->machine) < plan->machine.processes
-                   ? "shm+tcp"
-                   : peal_transport_name(PEAL_TRANSPORT_TCP);
-    return peal_transport_name(PEAL_TRANSPORT_SHM);
+    if (machine->accelerator)
+        return hosts > 1 ? mixed[machine->path] : peal_path_name(machine->path);
+    return hosts > 1 ? mixed[PEAL_PATH_STAGED] : peal_transport_name(PEAL_TRANSPORT_SHM);
 }
 
 uint64_t peal_plan_hash(const peal_plan *plan)

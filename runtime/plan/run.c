@@ -1,4 +1,5 @@
 /* A plan that was compiled runs: start, wait, finish. */
+#include "runtime/bind/puts.h"
 #include "runtime/footprints/footprints.h"
 #include "runtime/plan/plan.h"
 #include "runtime/verify/verify.h"
@@ -25,6 +26,7 @@ static peal_status fail(peal_plan *plan, peal_status status, int from)
         plan->failure = status;
     if (plan->state == PEAL_PLAN_RUNNING)
         peal_session_running(plan->session, false);
+    peal_bound_puts_end(plan->binding.puts, peal_plan_deadline_ns(plan));
     plan->state = PEAL_PLAN_FAILED;
     return plan->failure;
 }
@@ -80,21 +82,25 @@ static peal_status begin(peal_plan *plan, int64_t steps, bool finish)
     bool setup = !plan->setup_done;
     plan->setup_done = true;
     peal_backend_plan *run = peal_plan_runner(plan);
-    return run ? plan->backend->start(run, setup, steps, finish) : PEAL_STATUS_OK;
+    peal_status status = peal_bound_puts_start(plan->binding.puts);
+    return status || !run ? status : plan->backend->start(run, setup, steps, finish);
 }
 
 peal_status peal_plan_complete(peal_plan *plan)
 {
     peal_backend_result result = {0};
     peal_backend_plan *run = peal_plan_runner(plan);
+    double posted_s = peal_bound_puts_seconds(plan->binding.puts);
     peal_status status = run ? plan->backend->wait(run, &result) : PEAL_STATUS_OK;
-    if (status)
-        return status;
+    peal_status sent = peal_bound_puts_end(plan->binding.puts, peal_plan_deadline_ns(plan));
+    if (status || sent)
+        return status ? status : sent;
     peal_session_running(plan->session, false);
     plan->steps_done += result.steps_done;
     plan->stopped = result.stopped;
     plan->seconds += result.seconds;
-    plan->cpu_seconds += result.cpu_seconds;
+    plan->cpu_seconds +=
+        result.cpu_seconds + peal_bound_puts_seconds(plan->binding.puts) - posted_s;
     plan->state = PEAL_PLAN_READY;
     return PEAL_STATUS_OK;
 }

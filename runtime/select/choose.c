@@ -204,17 +204,11 @@ static const peal_array *unfit_memory(const peal_plan *plan, const peal_backend_
     return NULL;
 }
 
-static bool needs_network(const peal_plan *plan)
-{
-    return peal_session_spans_hosts(plan->session) ||
-           peal_transport_is_network(plan->options.transport);
-}
-
 static const peal_backend_ops *automatic_backend(const peal_plan *plan)
 {
     const peal_backend_ops *backend = peal_backend_accelerated();
     const char *reason;
-    if (!backend || needs_network(plan) || find_function(plan->data, is_of_host) ||
+    if (!backend || find_function(plan->data, is_of_host) ||
         !peal_session_device(plan->session, &reason) ||
         unfit_memory(plan, backend, PEAL_MODE_STREAM, &reason))
         return &peal_backend_host;
@@ -228,12 +222,6 @@ static peal_status choose_backend(const peal_plan *plan, const peal_backend_ops 
         return peal_report(plan->session->diagnostics, PEAL_E_UNKNOWN_BACKEND, PEAL_NO_SOURCE,
                            "auto, host or cuda", "there is no backend '%s'", name);
     *out = !strcmp(name, "auto") ? automatic_backend(plan) : peal_backend_named(name);
-    if (*out && (*out)->open && needs_network(plan))
-        return peal_report(plan->session->diagnostics, PEAL_E_NOT_BY_NETWORK, PEAL_NO_SOURCE,
-                           peal_session_spans_hosts(plan->session)
-                               ? "--backend host, or all processes on one host"
-                               : "--backend host, or the transport auto",
-                           "messages between GPUs cannot go over sockets");
     bool has_device = !*out || !(*out)->open || peal_session_device(plan->session, &reason);
     if (!*out)
         peal_device_count(&reason); /* it says what the build lacks */
@@ -254,9 +242,6 @@ static peal_status check_host_use(const peal_plan *plan)
         reason = "another task is a function of the host";
     else if (plan->options.backend && !strcmp(plan->options.backend, "host"))
         reason = "the host backend was asked for";
-    else if (needs_network(plan))
-        reason = peal_session_spans_hosts(plan->session) ? "the processes run on several hosts"
-                                                         : "messages go over sockets";
     else if (peal_session_device(plan->session, &reason))
         reason = "lent memory is the host's, or another process has no GPU";
     return peal_report(plan->session->diagnostics, PEAL_E_GPU_WORK_ON_HOST, task->source,
@@ -301,8 +286,8 @@ peal_status peal_plan_choose_on(peal_plan *plan, const peal_backend_ops *backend
     plan->machine.cache_bytes = cache_bytes();
     plan->machine.tile_points = peal_lowering_tile(options->lowering);
     plan->machine.accelerator = accelerator;
-    plan->machine.apart = !accelerator && peal_transport_is_network(options->transport);
-    plan->machine.node = accelerator ? NULL : peal_control_hosts(plan->session->control);
+    plan->machine.apart = peal_transport_is_network(options->transport);
+    plan->machine.node = peal_control_hosts(plan->session->control);
     plan->machine.traits = backend->traits;
     /* threads of the process for now: compare.c takes the fewest of all processes */
     plan->machine.workers = options->threads ? options->threads : default_threads(plan->session);
@@ -320,17 +305,6 @@ static peal_status check_hosts(const peal_plan *plan)
     return peal_report(plan->session->diagnostics, PEAL_E_SEVERAL_HOSTS, PEAL_NO_SOURCE,
                        "leave the transport to auto, or start all processes on one host",
                        "transport %s was asked for, but the processes run on several hosts", asked);
-}
-
-/* What auto passed over. */
-static void note_hosts(peal_plan *plan)
-{
-    const char *backend = plan->options.backend, *reason;
-    size_t used = strlen(plan->note);
-    if ((!backend || !strcmp(backend, "auto")) && peal_session_spans_hosts(plan->session) &&
-        peal_backend_accelerated() && peal_device_count(&reason) > 0)
-        snprintf(plan->note + used, sizeof(plan->note) - used,
-                 "%snot on GPUs: the processes run on several hosts", used ? "; " : "");
 }
 
 peal_status peal_plan_choose(peal_plan *plan)
@@ -356,8 +330,6 @@ peal_status peal_plan_choose(peal_plan *plan)
         status = choose_backend(plan, &backend);
     if (!status)
         status = peal_plan_choose_on(plan, backend);
-    if (!status)
-        note_hosts(plan);
     return status;
 }
 

@@ -67,6 +67,12 @@ PARTS = {"jacobi2d": (1, 2, ["nx=40", "ny=34", "steps=47", "report=2"]), "heat3d
          "hdiff": (2, 2, ["nx=22", "ny=19", "levels=2", "steps=45", "report=4"]), "norm": (2, 2, ["steps=40"])}
 PARTS_STARTS = "1,3,2,7,1,12,-1"
 PARTS_MODES = [("graph", ""), ("graph", "steps=40,lanes=2"), ("fused", "blocks=2,steps=6"), ("fused", "blocks=2,steps=40")]
+# Processes that pretend to be on several hosts: processes, hosts, starts.
+HOSTS = {"jacobi2d": (4, 2, ["nx=40", "ny=34", "steps=26", "report=1"], ""), "heat3d": (2, 2, ["steps=12", "report=5"], ""),
+         "cg": (3, 3, ["n=30", "limit=11"], ""), "jacobi_until": (2, 2, ["nx=40", "ny=36", "tol=0.25", "lag=0"], "40,1,1,1,1,40"),
+         "norm": (4, 2, ["steps=40"], PARTS_STARTS), "hdiff": (2, 2, ["nx=22", "ny=19", "levels=2", "steps=9", "report=4"], ""),
+         "particles": (2, 2, ["each=300", "room=5000", "out=80", "steps=11", "report=5"], "")}
+HOSTS_MODES = [("sync", ""), ("stream", ""), ("graph", "steps=6"), ("graph", "signal=memop,copy=engine"), ("fused", "blocks=2,steps=6")]
 LATE_FROM = "4"  # the block from which on ranks of one kernel are late: those of the last of three at least
 COUNTED_MODES = [("serial", ""), ("stream", ""), ("graph", "signal=memop,copy=engine"), ("fused", "blocks=2,steps=6")]
 VALUE_MODES = [("serial", ""), ("sync", ""), ("stream", ""), ("graph", "steps=2"), ("fused", "blocks=2,steps=6"), ("fused", "blocks=2,steps=6,order=tickets")]
@@ -216,6 +222,20 @@ def check_parts(options, folder, counts):
         judge(lines, run(options, folder, processes, lines), counts)
 
 
+def check_hosts(options, folder, seeds, counts):
+    """What a device stores for other hosts is posted in every mode, over starts of any length."""
+    for turn, (name, (processes, hosts, words, starts)) in enumerate(HOSTS.items()):
+        modes = HOSTS_MODES if share.ALL else [HOSTS_MODES[(share.SEED + turn) % len(HOSTS_MODES)]] if (share.SEED + turn) % 3 == 0 else []
+        words = [f"spec={path_of(options, name)}", *(f"set={word}" for word in words), *([f"starts={starts}"] if starts else [])]
+        lines = list(lines_of([(f"{name} hosts", words)], processes, modes)) if options.only in f"{name} hosts" else []
+        judge(lines, run(options, folder, processes, lines, PEAL_TEST_HOSTS=str(hosts)), counts)
+    for seed, ranks in ((row[0], int(row[1])) for row in share.taken(seeds, 3)):
+        if ranks > 1 and options.only in f"random {seed} hosts":
+            modes = share.taken(HOSTS_MODES, 4, int(seed))
+            lines = list(lines_of([(f"random {seed} hosts", [f"seed={seed}"])], ranks, modes))
+            judge(lines, run(options, folder, ranks, lines, PEAL_TEST_HOSTS="2"), counts)
+
+
 def check_late(options, folder, counts):
     """A rank that is late sees what others sent it before their `until` ended the run."""
     name = "jacobi_until late"
@@ -297,6 +317,7 @@ def main():
     COUNTED_MODES[:] = [mode for mode in COUNTED_MODES if options.mode in " ".join(mode)]
     VALUE_MODES[:] = [mode for mode in VALUE_MODES if options.mode in " ".join(mode)]
     PARTS_MODES[:] = [mode for mode in PARTS_MODES if options.mode in " ".join(mode)]
+    HOSTS_MODES[:] = [mode for mode in HOSTS_MODES if options.mode in " ".join(mode)]
     TOGETHER_MODES[:] = [mode for mode in TOGETHER_MODES if options.mode in " ".join(mode)]
     first, count = (int(word) for word in options.seeds.split(":"))
     specs = [(name, [f"spec={path_of(options, name)}", *(f"set={word}" for word in words)], counts)
@@ -321,6 +342,7 @@ def main():
         for processes in (1, 2) if TOGETHER_MODES else ():
             check_together(options, folder, processes, rows, counts)
         check_parts(options, folder, counts)
+        check_hosts(options, folder, rows, counts)
         if options.only in "jacobi_until late" and TOGETHER_MODES:
             check_late(options, folder, counts)
         if options.only in "counts":

@@ -449,26 +449,22 @@ class Run(unittest.TestCase):
         self.assertIn("transport p2p was asked for, but the ranks run on the CPU [E388]", err)
         code, out, err, _ = run("-n", "2", "--mode", "stream", "--backend", "host", "--transport", "shm", devices=2)
         self.assertEqual((code, out["transport"]), (0, "shm"), err)
-        code, _, err, _ = run("-n", "2", "--mode", "stream", "--backend", "cuda", "--transport", "tcp", devices=2)
-        self.assertEqual(code, 4)
-        self.assertIn("messages between GPUs cannot go over sockets [E379]", err)
-        code, out, err, _ = run("-n", "2", "--mode", "stream", "--transport", "tcp", devices=2)
-        self.assertEqual((code, out["transport"]), (0, "tcp"), err)
         code, _, err = common.peal("run", "-", "--transport", "p2p:smoke", stdin=SPEC)
         self.assertEqual(code, 2)
         self.assertIn("--transport needs auto, p2p, p2p:vmm, p2p:ipc, shm or tcp, not 'p2p:smoke'", err)
 
-    def test_several_hosts_are_for_cpus(self):
-        hosts = {"devices": 2, "PEAL_TEST_HOSTS": "2"}
-        code, out, err, record = run("-n", "2", "--mode", "stream", **hosts)
-        self.assertEqual((code, out["transport"]), (0, "tcp"), err)
-        self.assertEqual(left(record), set())
-        env, _ = with_driver(**hosts)
-        _, out, err = common.peal("run", "-", "-n", "2", "--mode", "stream", stdin=SPEC, env=env)
-        self.assertIn("not on GPUs: the processes run on several hosts", out + err)
-        code, _, err, _ = run("-n", "2", "--mode", "stream", "--backend", "cuda", **hosts)
+    def test_several_hosts(self):
+        """Mailboxes and shadows are host memory that the GPU has mapped, with every transport of a host."""
+        for words, hosts, transport in ((("-n", "2", "--transport", "tcp"), "0", "tcp"), (("-n", "2"), "2", "tcp"),
+                                        (("-n", "4"), "2", "p2p:vmm+tcp")):
+            with self.subTest(transport, hosts=hosts):
+                code, out, err, record = run(*words, "--mode", "stream", "--backend", "cuda", devices=4, PEAL_TEST_HOSTS=hosts)
+                self.assertEqual((code, out["transport"]), (0, transport), err)
+                self.assertEqual(left(record), set())
+        code, _, err, record = run("-n", "2", "--transport", "tcp", "--backend", "cuda", devices=2, STANDIN_LACKS="register")
         self.assertEqual(code, 4)
-        self.assertRegex(err, r"messages between GPUs cannot go over sockets \[E379\]\n +--backend host, or all processes on one host")
+        self.assertIn("messages of GPUs cannot go to other hosts: process 0: the GPU cannot register host memory [E388]", err)
+        self.assertEqual(left(record), set())
 
     def test_required_transport(self):
         spec = SPEC.replace("repeat: 4", "require: [p2p]\nrepeat: 4")

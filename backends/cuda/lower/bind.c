@@ -69,14 +69,20 @@ static peal_status bind_tasks(peal_cuda_rank *rank)
 
 /* ---- words ---- */
 
-/* The address of an offset into the segment of this rank, or (theirs) of the channel's peer. On the
- * transport shm it lies in the mailbox, which is host memory. */
+/* What a channel stores lies in mailboxes, which are host memory: what processes of this host
+ * share, or what is shadowed for those of others. */
+static bool is_in_host_memory(const peal_channel *channel)
+{
+    return channel->transport == PEAL_TRANSPORT_SHM || channel->transport == PEAL_TRANSPORT_TCP;
+}
+
+/* The address of an offset into the segment of this rank, or (theirs) of the channel's peer. */
 static CUdeviceptr address_in_segment(const peal_cuda_rank *rank, const peal_channel *channel,
                                       bool theirs, int64_t offset)
 {
     const peal_backend_rank *bound = rank->bound;
     const peal_peer *peer = &rank->schedule->peer[channel->peer_index];
-    bool staged = channel->transport == PEAL_TRANSPORT_SHM;
+    bool staged = is_in_host_memory(channel);
 
     if (!theirs || peer->rank == rank->schedule->rank)
         return staged ? address_of(bound->mailbox) +
@@ -94,8 +100,7 @@ static bool can_add_to(const peal_cuda_rank *rank, const peal_channel *channel, 
     bool opened =
         channel->transport == PEAL_TRANSPORT_P2P && rank->schedule->machine->path == PEAL_PATH_IPC;
 
-    return channel->transport != PEAL_TRANSPORT_SHM && !opened &&
-           peal_cuda_can_add_to(rank->plan->device, word);
+    return !is_in_host_memory(channel) && !opened && peal_cuda_can_add_to(rank->plan->device, word);
 }
 
 /* Flags lie in the receiver's segment, credits in the sender's. */

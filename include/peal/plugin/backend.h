@@ -92,9 +92,10 @@ typedef struct peal_backend_rank {
                                memory, if the backend has one */
     unsigned char *const
         *peer_segment; /* by index of schedule->peer: that rank's segment, mapped here */
-    /* On a device with channels by PEAL_TRANSPORT_SHM: the segment from mailbox_offset on once
-     * more, in host memory, at its address on the device; that is where flags, credits and staging
-     * of these channels are. Else NULL. */
+    /* On a device with channels by PEAL_TRANSPORT_SHM or _TCP: the segment from mailbox_offset on
+     * once more, in host memory, at its address on the device; that is where flags, credits and
+     * staging of these channels are. By TCP a peer's is a shadow, which only this process sees.
+     * Else NULL. */
     unsigned char *mailbox;
     unsigned char *const *peer_mailbox; /* by index of schedule->peer */
 } peal_backend_rank;

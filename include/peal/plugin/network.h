@@ -25,8 +25,9 @@ typedef struct peal_put {
     uint64_t quantum;
     int index;   /* of the rank here, among those that this process hosts */
     int channel; /* its channel */
-    /* Once they are bound, in this process: the word that an incoming put raises, and slot 0: of
-     * the receiver's, or of its shadow here that an outgoing message is packed into. */
+    /* Once they are bound, in this process: the word that an incoming put raises, or the shadow of
+     * it that who sends stores; and slot 0: of the receiver's, or of its shadow here that an
+     * outgoing message is packed into. */
     _Atomic uint64_t *at;
     unsigned char *first_slot;
 } peal_put;
