@@ -45,6 +45,7 @@ typedef struct peal_binding {
     peal_bound_shadow *shadow;
     int shadow_count, shadow_room;
     struct peal_bound_puts *puts; /* to other hosts; NULL: none */
+    uint64_t first_message;       /* messages are counted on from here: see peal_backend_hooks */
     unsigned transports;          /* bit k: a channel of a rank here uses transport kind k */
 } peal_binding;
 

@@ -39,6 +39,8 @@ peal_poster *peal_poster_create(peal_session *session, peal_network_plan *plan,
     for (; fits && self->count < count; self->count++) {
         size_t puts = (size_t)pair[self->count].out_count + 1;
         fits = (self->posted[self->count] = calloc(puts, sizeof(uint64_t)));
+        for (int i = 0; fits && i < pair[self->count].out_count; i++)
+            self->posted[self->count][i] = pair[self->count].out[i].first;
     }
     if (fits)
         return self;

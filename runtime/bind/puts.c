@@ -43,6 +43,8 @@ static void bind_outgoing(peal_bound_puts *puts, const peal_binding *binding, in
     const peal_channel *channel = &rank->schedule->channel[put->channel];
     unsigned char *shadow = rank->peer_words[channel->peer_index];
     put->at = (_Atomic uint64_t *)(void *)(shadow + put->word);
+    put->first = peal_flag_value(channel, binding->first_message);
+    atomic_store(put->at, put->first);
     if (put->bytes)
         put->first_slot = shadow + put->slot;
     puts->place[put->index][2 * put->channel + put->credit] = (put_place){pair, number};
@@ -50,7 +52,9 @@ static void bind_outgoing(peal_bound_puts *puts, const peal_binding *binding, in
 
 static void bind_incoming(const peal_binding *binding, peal_put *put)
 {
-    unsigned char *segment = binding->rank[put->index].words;
+    const peal_bound_rank *rank = &binding->rank[put->index];
+    unsigned char *segment = rank->words;
+    put->first = peal_flag_value(&rank->schedule->channel[put->channel], binding->first_message);
     put->at = (_Atomic uint64_t *)(void *)(segment + put->word);
     if (put->bytes)
         put->first_slot = segment + put->slot;

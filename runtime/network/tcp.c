@@ -182,6 +182,10 @@ static bool make_room(peal_network_plan *plan, int index)
     if (!plan->sent[index] || !plan->received[index] || !tcp_add_room(link, frames))
         return false;
     plan->frames[index] = frames;
+    for (int i = 0; i < pair->out_count; i++)
+        plan->sent[index][i] = pair->out[i].first;
+    for (int i = 0; i < pair->in_count; i++)
+        plan->received[index][i] = pair->in[i].first;
     return true;
 }
 

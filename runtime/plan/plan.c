@@ -52,7 +52,9 @@ static peal_status resolve(peal_plan *plan)
     peal_status status = peal_graph_resolve(plan->graph, plan->session->diagnostics, &plan->data);
     if (!status)
         status = peal_plan_choose(plan);
-    if (!status && peal_session_is_first(plan->session))
+    bool writes = plan->machine.processes > 1 ? peal_session_is_first(plan->session)
+                                              : plan->session->identity.process == 0;
+    if (!status && writes)
         status = peal_plan_check_outputs(plan);
     return status;
 }
@@ -210,6 +212,7 @@ static peal_status arm_checks(peal_plan *plan)
 /* Everything that can block or allocate. */
 static peal_status arm(peal_plan *plan)
 {
+    plan->binding.first_message = plan->hooks.first_message;
     peal_status status = peal_binding_attach(&plan->binding);
     if (!status)
         status = peal_plan_attach_saves(plan);

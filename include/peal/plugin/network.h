@@ -29,6 +29,7 @@ typedef struct peal_put {
      * it that who sends stores; and slot 0: of the receiver's, or of its shadow here that an
      * outgoing message is packed into. */
     _Atomic uint64_t *at;
+    uint64_t first; /* the word before any message: 0, but in tests of how numbers wrap around */
     unsigned char *first_slot;
 } peal_put;
 
