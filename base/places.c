@@ -4,6 +4,7 @@
 #include "base/places.h"
 
 #include "base/array_file.h"
+#include "base/expression.h"
 
 #include <errno.h>
 #include <string.h>
@@ -44,13 +45,7 @@ static bool copy_known(const char *name, char *out, size_t room)
 
 bool peal_file_is_of_rank(const char *name)
 {
-    for (const char *at = name; *at; at++) {
-        if ((at[0] == '{' || at[0] == '}') && at[1] == at[0])
-            at++;
-        else if (!strncmp(at, "{rank}", 6))
-            return true;
-    }
-    return false;
+    return peal_template_names(name, "rank");
 }
 
 bool peal_file_path(const peal_graph_data *graph, const peal_statement *s, char path[PATH_MAX])

@@ -203,13 +203,20 @@ static uint64_t job_of(peal_saves *saves)
     return job;
 }
 
+bool peal_saves_reach(peal_saves *saves)
+{
+    return job_of(saves) != 0;
+}
+
 /* No longer than a second: what the others wait for may be behind this save, on this very thread.
  */
 void peal_saves_pace(peal_saves *saves, int statement, int rank)
 {
+    const int64_t longest_ns = INT64_C(1000000000);
     uint64_t done = atomic_load(done_by(saves, statement, rank));
-    for (int i = 0; i < 500 && done >= MOST_AHEAD && !is_aborted(saves) && !has_failed(saves);
-         i++) {
+    int64_t until_ns = peal_clock_ns() + longest_ns;
+    while (done >= MOST_AHEAD && !is_aborted(saves) && !has_failed(saves) &&
+           peal_clock_ns() < until_ns) {
         if (is_moved(saves, statement, done - MOST_AHEAD + 1))
             return;
         peal_clock_sleep(PAUSE_NS);
@@ -314,6 +321,8 @@ static int check_marks_anew(const peal_saves *saves, const peal_target *target, 
     int file = openat(target->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (file < 0)
         return errno == ENOENT ? ESTALE : errno;
+    /* A network's file system may still have the page of our own mark, as it was then. */
+    posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
     int error = check_marks(saves, file, size);
     close(file);
     return error;

@@ -35,6 +35,8 @@ peal_saves *peal_saves_create(const peal_graph_data *graph, int ranks,
  * if the job has failed. NULL is fine. */
 void peal_saves_destroy(peal_saves *saves);
 
+/* Whether the board can be asked: before ranks rely on it. */
+bool peal_saves_reach(peal_saves *saves);
 /* Waits a while for ranks that are many files behind, lest new files fill the disk. For a rank with
  * a thread of its own. */
 void peal_saves_pace(peal_saves *saves, int statement, int rank);

@@ -1,6 +1,6 @@
 /* Ranks of several hosts save one file: whether these hosts see one folder. Process 0 makes a new
  * file in it, for which the first process of each other host looks. Of hosts that do not share it
- * each would wait for ever for parts that the others write elsewhere. */
+ * none would find the parts of the others. */
 #define _GNU_SOURCE
 #include "base/array_file.h"
 #include "base/places.h"
@@ -20,7 +20,7 @@ typedef struct folder_check {
     const peal_plan *plan;
     bool makes; /* else it looks */
     char name[PEAL_NEW_FILE_NAME];
-    made_file *made; /* by statement that needs one */
+    made_file *made; /* by folder */
     int made_count;
 } folder_check;
 
@@ -36,7 +36,10 @@ static bool needs_folder(const peal_plan *plan, const peal_statement *s)
 
 static peal_status make(folder_check *check, const peal_statement *s, peal_target *target)
 {
-    int descriptor, error = peal_target_create(target, check->name, &descriptor);
+    int descriptor, error = 0;
+    if (faccessat(target->folder, check->name, F_OK, 0) == 0) /* for a statement before */
+        return PEAL_STATUS_OK;
+    error = peal_target_create(target, check->name, &descriptor);
     if (error)
         return peal_plan_report_output(check->plan, s, error);
     check->made[check->made_count++] = (made_file){target->folder, descriptor};
@@ -130,7 +133,7 @@ peal_status peal_plan_check_folders(const peal_plan *plan)
     folder_check check = {.plan = plan};
     int from = peal_diagnostics_count(session->diagnostics);
     peal_status status = PEAL_STATUS_OK;
-    if (!peal_session_spans_hosts(session))
+    if (!peal_session_spans_hosts(session) || plan->machine.processes == 1)
         return PEAL_STATUS_OK;
     if (session->identity.process == 0)
         status = make_all(&check);

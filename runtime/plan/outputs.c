@@ -76,13 +76,16 @@ static peal_status check_save(const peal_plan *plan, const peal_statement *s)
     return error ? peal_plan_report_output(plan, s, error) : PEAL_STATUS_OK;
 }
 
-/* What a load names may come to be while the spec runs. */
+/* What a load names may come to be while the spec runs. On hosts but process 0's, what stands under
+ * a condition may be saved by ranks of other hosts alone. */
 static peal_status check_body(const peal_plan *plan, const peal_body *body)
 {
     peal_status status = PEAL_STATUS_OK;
+    bool here = peal_session_is_near(plan->session, 0);
     for (int i = 0; i < body->count; i++) {
         const peal_statement *s = body->statement[i];
-        bool saves = s->kind == PEAL_STATEMENT_SAVE && peal_file_may_happen(plan->data, s);
+        bool saves = s->kind == PEAL_STATEMENT_SAVE && peal_file_may_happen(plan->data, s) &&
+                     (here || !s->when);
         peal_status one = saves                              ? check_save(plan, s)
                           : s->kind == PEAL_STATEMENT_REPEAT ? check_body(plan, &s->u.loop.body)
                                                              : PEAL_STATUS_OK;

@@ -167,7 +167,9 @@ peal_status peal_plan_attach_saves(peal_plan *plan)
         return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                            "no memory for the counts of saved files");
     peal_saves_divert(plan->saves, plan->originals, NULL);
-    return PEAL_STATUS_OK;
+    if (plan->saves_together && !plan->saves_board.base && !peal_saves_reach(plan->saves))
+        status = peal_session_status(session);
+    return status;
 }
 
 void peal_plan_close_saves(peal_plan *plan)

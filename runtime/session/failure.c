@@ -23,14 +23,15 @@ const char *peal_session_first_message(const peal_session *session, int from)
 
 peal_status peal_session_cause(peal_session *session)
 {
-    char message[MESSAGE_BYTES] = "";
+    char message[MESSAGE_BYTES] = "", who[PEAL_PROCESS_TEXT];
     int process = -1;
     peal_status status = peal_control_cause(session->control, &process, message, sizeof(message));
     /* The control's thread sets the abort word before it reports why. Whoever comes first adds the
      * text; the same text is kept once. */
     if (process >= 0 && process != session->identity.process)
         peal_warn(session->diagnostics, PEAL_E_JOB_ENDED_BY_PEER, PEAL_NO_SOURCE, NULL,
-                  "process %d ended the job: %s", process, message);
+                  "%s ended the job: %s", peal_control_name(session->control, process, who),
+                  message);
     else if (process >= 0 && status == PEAL_STATUS_PEER_LOST)
         peal_report(session->diagnostics,
                     strcmp(message, PEAL_LAUNCHER_GONE) ? PEAL_E_PROCESS_LOST

@@ -156,9 +156,9 @@ class Hosts(unittest.TestCase):
             return code, out + err, left
 
     def test_saves(self):
-        code, text, left = self.saves(["out/u.npy", "'out/u-{rank}.npy'"], "--mode", "all", "--verify")
+        code, text, left = self.saves(["out/u.npy", "'out/u-{rank:02}.npy'"], "--mode", "all", "--verify")
         self.assertEqual(code, 0, text)
-        self.assertEqual(list(left), ["u-0.npy", "u-1.npy", "u.npy"])
+        self.assertEqual(list(left), ["u-00.npy", "u-01.npy", "u.npy"])
         self.assertEqual(left["u.npy"][-24:], struct.pack("<6i", *range(6)))
 
     def test_saves_to_folders_that_are_not_shared(self):
@@ -171,6 +171,8 @@ class Hosts(unittest.TestCase):
         code, text, _ = self.saves(["'out/u-{rank}.npy'"], "--verify", APART="{}/out")  # but process 0 would read it
         self.assertEqual(code, 4, text)
         self.assertRegex(text, told)
+        code, text, left = self.saves(["out/u.npy"], "--mode", "serial", APART="{}/out")  # process 0 writes alone
+        self.assertEqual((code, list(left)), (0, []), text)
         code, text, _ = self.saves(["out/u.npy"], APART="{}")  # nor is the spec there
         self.assertNotEqual(code, 0, text)
         self.assertRegex(text, r"\[E\d+\]")

@@ -72,6 +72,20 @@ class Save(unittest.TestCase):
         self.assertEqual([n for n in self.names() if n.startswith(NEW)], [])
 
 
+class Names(Save):
+    def test_a_file_of_each_rank(self):
+        for name, files in (("u-{rank}.npy", ["u-0.npy", "u-1.npy"]), ("u-{rank:03}.npy", ["u-000.npy", "u-001.npy"]),
+                            ("u-{{rank}}.npy", ["u-{rank}.npy"])):
+            for processes in (1, 2):
+                with self.subTest(name, processes=processes):
+                    self.spec(name)
+                    code, _, err = self.run_spec("--verify", processes=processes, mode="stream")
+                    self.assertEqual(code, 0, err)
+                    self.assertEqual([n for n in self.names() if n.startswith("u-")], files)
+                    for file in files:
+                        os.remove(self.path(file))
+
+
 class Whole(Save):
     """Stepping through all system calls."""
 
