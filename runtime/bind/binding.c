@@ -317,9 +317,13 @@ peal_status peal_binding_attach(peal_binding *binding)
     peal_status status = PEAL_STATUS_OK;
     for (int i = 0; !status && i < binding->count; i++)
         status = attach_rank(binding, &binding->rank[i]);
-    if (!status && binding->transports >> PEAL_TRANSPORT_TCP & 1)
-        status = peal_bound_puts_create(binding, &binding->puts);
     return status;
+}
+
+peal_status peal_binding_connect(peal_binding *binding)
+{
+    bool has_puts = binding->transports >> PEAL_TRANSPORT_TCP & 1;
+    return has_puts ? peal_bound_puts_create(binding, &binding->puts) : PEAL_STATUS_OK;
 }
 
 void peal_binding_release(peal_binding *binding)

@@ -65,6 +65,8 @@ peal_status peal_binding_allocate(peal_binding *binding, peal_session *session,
                                   int process);
 /* Makes the segments of all peers reachable. Other processes have allocated theirs, or will. */
 peal_status peal_binding_attach(peal_binding *binding);
+/* Then opens the ways to other hosts, if there are any: their processes do so, too. */
+peal_status peal_binding_connect(peal_binding *binding);
 /* NULL and zeroed bindings are fine. */
 void peal_binding_release(peal_binding *binding);
 

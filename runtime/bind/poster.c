@@ -58,7 +58,8 @@ void peal_poster_destroy(peal_poster *self)
     free(self);
 }
 
-/* Whether something was raised. */
+/* Whether something was raised. What a device stores once its job has failed, so that its waits
+ * come to an end, stays here. */
 static bool post(peal_poster *self)
 {
     const peal_network_ops *engine = self->session->engine;
@@ -68,6 +69,8 @@ static bool post(peal_poster *self)
             uint64_t value = atomic_load_explicit(self->pair[p].out[i].at, memory_order_acquire);
             if (value == self->posted[p][i])
                 continue;
+            if (atomic_load(&self->session->abort_word)) /* set before a device is let go on */
+                return false;
             self->posted[p][i] = value;
             engine->due(self->plan, p, i, value);
             any = true;

@@ -17,7 +17,8 @@ void peal_bound_puts_destroy(peal_bound_puts *puts);
  * both over all of them are equal (by exclusive or). NULL: 0. */
 void peal_bound_puts_sum(const peal_bound_puts *puts, int process, uint64_t *sent, uint64_t *taken);
 /* Of ranks on a device: around each of its runs; else nothing. NULL is fine. Ends: all that was
- * stored is sent, or PEAL_STATUS_DEADLINE. */
+ * stored is sent, or PEAL_STATUS_DEADLINE. (Not for runs in which nobody waits for messages, see
+ * peal_backend_hooks: their words run away from each other.) */
 peal_status peal_bound_puts_start(peal_bound_puts *puts);
 peal_status peal_bound_puts_end(peal_bound_puts *puts, int64_t deadline_ns);
 /* Of processors that this took so far. */

@@ -226,7 +226,7 @@ static peal_status open_network(const peal_network_site *site, peal_diagnostics 
                                 peal_network **out)
 {
     peal_network *network = calloc(1, sizeof(*network));
-    tcp_link **link = calloc((size_t)site->processes + 1, sizeof(tcp_link *));
+    _Atomic(tcp_link *) *link = calloc((size_t)site->processes + 1, sizeof(*link));
     if (!network || !link) {
         free(network);
         free(link);

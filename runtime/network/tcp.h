@@ -50,7 +50,7 @@ struct peal_network {
     const peal_network_site *site;
     pthread_mutex_t lock; /* of the list of plans; taken after a link's */
     peal_network_plan *plan;
-    tcp_link **link; /* by process; NULL: not connected */
+    _Atomic(tcp_link *) *link; /* by process; NULL: not connected */
     _Atomic bool has_failed;
 };
 

@@ -198,6 +198,12 @@ static peal_status settle_backend(peal_plan *plan, const claim *all, int process
     return PEAL_STATUS_OK;
 }
 
+static bool are_near(const peal_session *session, int a, int b)
+{
+    const int *host = peal_control_hosts(session->control);
+    return !host || host[a] == host[b];
+}
+
 /* Whom the devices belong to: paths to neighbours depend on it. */
 static peal_status keep_devices(peal_plan *plan, const claim *all, int processes)
 {
@@ -212,7 +218,7 @@ static peal_status keep_devices(peal_plan *plan, const claim *all, int processes
     for (int p = 0; p < processes; p++) {
         session->neighbours[p] = all[p].device;
         for (int q = 0; q < p; q++)
-            if (!strcmp(all[p].device.unique, all[q].device.unique))
+            if (!strcmp(all[p].device.unique, all[q].device.unique) && are_near(session, p, q))
                 plan->machine.shares_device = plan->machine.processes > 1;
     }
     return PEAL_STATUS_OK;

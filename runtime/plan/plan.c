@@ -209,11 +209,23 @@ static peal_status arm_checks(peal_plan *plan)
     return status;
 }
 
+static peal_status attach(peal_plan *plan)
+{
+    return peal_binding_attach(&plan->binding);
+}
+
+static bool is_of_several_hosts(const peal_plan *plan)
+{
+    return peal_machine_hosts(&plan->machine) > 1;
+}
+
 /* Everything that can block or allocate. */
 static peal_status arm(peal_plan *plan)
 {
     plan->binding.first_message = plan->hooks.first_message;
-    peal_status status = peal_binding_attach(&plan->binding);
+    peal_status status = is_of_several_hosts(plan) ? PEAL_STATUS_OK : attach(plan);
+    if (!status)
+        status = peal_binding_connect(&plan->binding);
     if (!status)
         status = peal_plan_attach_saves(plan);
     if (!status && plan->binding.count > 0)
@@ -246,6 +258,12 @@ static peal_status prepare(peal_plan *plan)
         return status;
     from = mark(plan);
     status = peal_session_agree(plan->session, take_time(plan, allocate), from);
+    if (status)
+        return status;
+    if (is_of_several_hosts(plan)) { /* nobody waits for one that has no memory to connect */
+        from = mark(plan);
+        status = peal_session_agree(plan->session, take_time(plan, attach), from);
+    }
     if (status)
         return status;
     from = mark(plan);

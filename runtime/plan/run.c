@@ -82,7 +82,8 @@ static peal_status begin(peal_plan *plan, int64_t steps, bool finish)
     bool setup = !plan->setup_done;
     plan->setup_done = true;
     peal_backend_plan *run = peal_plan_runner(plan);
-    peal_status status = peal_bound_puts_start(plan->binding.puts);
+    peal_status status =
+        plan->hooks.unawaited ? PEAL_STATUS_OK : peal_bound_puts_start(plan->binding.puts);
     return status || !run ? status : plan->backend->start(run, setup, steps, finish);
 }
 
