@@ -131,7 +131,7 @@ class Whole(Save):
 
     def test_a_kill_of_one_host_of_two(self):
         self.env = environment(PEAL_TEST_HOSTS="2")
-        self.kill_at_each(2, 20)
+        self.kill_at_each(2, 14)
 
     def test_any_call_fails(self):
         failed = 0  # of all: a share of the calls of one error may be calls whose failure changes nothing
