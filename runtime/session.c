@@ -15,6 +15,13 @@
 
 enum { DEFAULT_DEADLINE_S = 30 };
 
+static peal_network_choice choice_of(const peal_session_desc *desc)
+{
+    return desc ? (peal_network_choice){desc->network_interface, desc->network_ports[0],
+                                        desc->network_ports[1]}
+                : (peal_network_choice){0};
+}
+
 static peal_status check_desc(const peal_session_desc *desc, peal_diagnostics *diagnostics)
 {
     if (!desc)
@@ -29,6 +36,14 @@ static peal_status check_desc(const peal_session_desc *desc, peal_diagnostics *d
         return peal_report(diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
                            "seconds; 0 means 30", "the deadline of a session is %g",
                            desc->deadline_s);
+    const peal_network_choice choice = choice_of(desc);
+    if (!peal_network_choice_makes_sense(&choice))
+        return peal_report(diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
+                           "an interface's name or a network such as 10.1.0.0/16, and ports of 1 "
+                           "to 65535, the lower one first",
+                           "the network of a session is '%s', its ports %d to %d",
+                           choice.interface ? choice.interface : "", choice.first_port,
+                           choice.last_port);
     return PEAL_STATUS_OK;
 }
 
@@ -137,8 +152,9 @@ static peal_status join(peal_session *session, const peal_session_desc *desc)
             : peal_bootstrap_open(session->deadline_ns, session->diagnostics, &session->bootstrap);
     if (status)
         return status;
-    status = peal_control_open(session->bootstrap, &session->abort_word, session->deadline_ns,
-                               session->diagnostics, &session->control);
+    const peal_network_choice choice = choice_of(desc);
+    status = peal_control_open(session->bootstrap, &choice, &session->abort_word,
+                               session->deadline_ns, session->diagnostics, &session->control);
     if (status)
         return status;
     peal_session_watch_forks(session);

@@ -2,12 +2,42 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tools/hosts.h"
 
+#include "runtime/control/control.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_PROCESSES = 4096 };
 
 static const peal_source nowhere;
+
+static bool makes_sense(const peal_options *options)
+{
+    const peal_network_choice choice = {options->network_interface, options->network_ports[0],
+                                        options->network_ports[1]};
+    return peal_network_choice_makes_sense(&choice);
+}
+
+bool hosts_parse_interface(const char *text, peal_options *options)
+{
+    options->network_interface = text;
+    return makes_sense(options);
+}
+
+bool hosts_parse_ports(const char *text, peal_options *options)
+{
+    char first[8];
+    size_t length = strcspn(text, "-");
+    const char *last = text[length] ? text + length + 1 : text;
+    int64_t port[2];
+    snprintf(first, sizeof(first), "%.*s", (int)length, text);
+    if (length >= sizeof(first) || !parse_count(first, 1, 65535, &port[0]) ||
+        !parse_count(last, 1, 65535, &port[1]))
+        return false;
+    options->network_ports[0] = (int)port[0];
+    options->network_ports[1] = (int)port[1];
+    return makes_sense(options);
+}
 
 static int count_of(const char *text, char separator)
 {

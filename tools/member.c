@@ -66,7 +66,10 @@ static peal_status create_session(const peal_options *options, peal_session **ou
     peal_session_desc desc = {.size_bytes = sizeof(desc),
                               .deadline_s = (double)options->deadline_ns * 1e-9,
                               .log_level = environment_log_level(),
-                              .log = log ? log : stderr};
+                              .log = log ? log : stderr,
+                              .network_interface = options->network_interface,
+                              .network_ports = {options->network_ports[0],
+                                                options->network_ports[1]}};
     peal_status status = peal_session_create(&desc, out);
     if (!status)
         (*out)->log = stderr;

@@ -1,6 +1,6 @@
 /* The option table and the parser that reads a verb's words by it. */
 #define _POSIX_C_SOURCE 200809L
-#include "tools/options.h"
+#include "tools/hosts.h"
 
 #include "base/lowering.h"
 
@@ -16,6 +16,8 @@ typedef enum option_id {
     OPTION_PROCESSES,
     OPTION_HOSTS,
     OPTION_AGENT,
+    OPTION_NETWORK_INTERFACE,
+    OPTION_NETWORK_PORTS,
     OPTION_THREADS,
     OPTION_STEPS,
     OPTION_DEADLINE,
@@ -74,6 +76,10 @@ static const option_info table[] = {
     {"hosts", 0, true, VERB_RUN | VERB_TUNE | VERB_CHECK | VERB_PLAN | VERB_EXPLAIN, OPTION_HOSTS,
      "a list such as a:2,b:2"},
     {"agent", 0, true, VERB_RUN | VERB_TUNE, OPTION_AGENT, "words such as 'ip netns exec'"},
+    {"network-interface", 0, true, VERB_RUN | VERB_TUNE, OPTION_NETWORK_INTERFACE,
+     "an interface's name, or a network such as 10.1.0.0/16"},
+    {"network-ports", 0, true, VERB_RUN | VERB_TUNE, OPTION_NETWORK_PORTS,
+     "ports such as 20000-20100"},
     {"threads", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN | VERB_SIMULATE, OPTION_THREADS,
      "a number of threads, 1 to 4096"},
     {"steps", 0, true, VERB_RUN | VERB_TUNE | VERB_SIMULATE | VERB_CHECK, OPTION_STEPS,
@@ -258,6 +264,10 @@ static bool apply(peal_options *options, option_id id, const char *value)
     case OPTION_AGENT:
         options->agent = value;
         return *value;
+    case OPTION_NETWORK_INTERFACE:
+        return hosts_parse_interface(value, options);
+    case OPTION_NETWORK_PORTS:
+        return hosts_parse_ports(value, options);
     case OPTION_THREADS:
         return parse_int(value, 1, 4096, &options->threads);
     case OPTION_STEPS:

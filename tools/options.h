@@ -39,14 +39,16 @@ typedef struct peal_options {
     int rank_count[MAX_RANK_COUNTS]; /* simulate: of --ranks 1,8,64, ascending; `ranks` is the first
                                       */
     int rank_counts;
-    int processes;     /* 0: not given */
-    const char *hosts; /* where they are started: see tools/hosts.h; NULL: here */
-    const char *agent; /* by which command */
-    bool by_agent;     /* this process was */
-    int threads;       /* 0: not given */
-    int rank;          /* -1: all */
-    int64_t steps;     /* -1: what the spec says */
-    bool checks_steps; /* the spec is checked for so many */
+    int processes;                 /* 0: not given */
+    const char *hosts;             /* where they are started: see tools/hosts.h; NULL: here */
+    const char *agent;             /* by which command */
+    bool by_agent;                 /* this process was */
+    const char *network_interface; /* by which processes of other hosts reach this one; NULL: any */
+    int network_ports[2];          /* 0: any */
+    int threads;                   /* 0: not given */
+    int rank;                      /* -1: all */
+    int64_t steps;                 /* -1: what the spec says */
+    bool checks_steps;             /* the spec is checked for so many */
     int64_t deadline_ns;
     int mode; /* a peal_mode, MODE_AUTO or MODE_ALL */
     bool mode_given;

@@ -61,7 +61,7 @@ const peal_command run_command = {
     "      --set K=V         override a param\n"
     "      --steps S         stop after S steps; --exposed: measure what messages add\n"
     "      --processes P     processes (default: one a rank, at most one a GPU)\n"
-    "      --hosts a:2,b:2   processes on other hosts, started by --agent 'ip netns exec'\n"
+    "      --hosts a:2,b:2   on these, by --agent 'ip netns exec'; --network-interface, -ports\n"
     "      --threads T       workers a process (default: its share of the cores)\n"
     "      --deadline D      longest wait without progress (default 30s), not of kernels\n"
     "      --lower K=V,...   on GPUs: force how work is launched (the guide has the words)\n"

@@ -37,6 +37,11 @@ typedef struct peal_session_desc {
     double deadline_s;        /* longest time without progress, in seconds; 0: 30 */
     peal_log_level log_level; /* of what goes to log */
     FILE *log;                /* NULL: nothing is ever printed */
+    /* Of a job on several hosts: by which interface ("eth1") or network ("10.1.0.0/16") others
+     * reach this host (NULL: any that is up), and on which TCP ports, from [0] to [1], this process
+     * may listen, on one (0, 0: any). */
+    const char *network_interface;
+    int network_ports[2];
 } peal_session_desc;
 
 /* Joins the job. Collective. desc NULL: all defaults. PEAL_STATUS_USAGE: a descriptor that makes no

@@ -86,27 +86,52 @@ static bool fill_blob(peal_control *control)
     return true;
 }
 
-/* Where not all processes are on this host. Hosts that are pretended meet on the loopback. A host
- * without an address is told to whom it concerns: see check_blob() of tree.c. */
-static bool listen_to_hosts(peal_control *control)
+static bool is_among_hosts(const peal_control *control)
+{
+    const peal_bootstrap_identity *id = &control->identity;
+    return pretended_host(id) >= 0 || id->local_processes < id->processes;
+}
+
+/* Hosts that are pretended meet on the loopback. A host without an address is told to whom it
+ * concerns: see check_blob() of tree.c. */
+static bool listen_to_hosts(peal_control *control, const peal_network_choice *choice)
 {
     unsigned char port[2];
     peal_address *own = control->mine.endpoint.address;
-    const peal_bootstrap_identity *id = &control->identity;
-    bool pretends = pretended_host(id) >= 0;
-    if (!pretends && id->local_processes >= id->processes)
-        return true;
-    control->far_listener =
-        pretends ? peal_wire_listen_on_loopback(&own[0]) : peal_wire_listen_tcp(port);
-    if (control->far_listener >= 0 && !pretends)
-        peal_wire_addresses(port, own);
+    if (pretended_host(&control->identity) >= 0) {
+        control->far_listener = peal_wire_listen_on_loopback(&own[0]);
+        return control->far_listener >= 0;
+    }
+    int count = peal_wire_addresses(choice, own);
+    bool chosen = choice && choice->interface && count > 0;
+    control->far_listener = peal_wire_listen_tcp(choice, chosen ? &own[0] : NULL, port);
+    for (int i = 0; i < count; i++)
+        memcpy(own[i].port, port, sizeof(port));
     return control->far_listener >= 0;
 }
 
+static peal_status refuse_interface(const peal_control *control, const char *interface)
+{
+    char there[200];
+    return peal_report(control->diagnostics, PEAL_E_SEVERAL_HOSTS, (peal_source){0},
+                       "name one of them, or a network such as 10.1.0.0/16",
+                       "%s has no network interface '%s' that is up; there are: %s",
+                       control->mine.node, interface,
+                       peal_wire_list_interfaces(there, sizeof(there)));
+}
+
+static bool has_interface(const peal_control *control, const peal_network_choice *choice)
+{
+    peal_address found[PEAL_ADDRESSES];
+    return !choice || !choice->interface || pretended_host(&control->identity) >= 0 ||
+           peal_wire_addresses(choice, found) > 0;
+}
+
 /* Everything that this process needs before it talks to others. */
-static peal_status open_sockets(peal_control *control)
+static peal_status open_sockets(peal_control *control, const peal_network_choice *choice)
 {
     const char *what = "the name of this host";
+    bool among_hosts = is_among_hosts(control);
     if (!fill_blob(control))
         goto fail;
     what = "random bytes";
@@ -116,8 +141,10 @@ static peal_status open_sockets(peal_control *control)
     control->listener = peal_wire_listen(control->mine.endpoint.name);
     if (control->listener < 0)
         goto fail;
-    what = "a TCP port";
-    if (!listen_to_hosts(control))
+    if (among_hosts && !has_interface(control, choice))
+        return refuse_interface(control, choice->interface);
+    what = choice && choice->first_port ? "a TCP port of those that were allowed" : "a TCP port";
+    if (among_hosts && !listen_to_hosts(control, choice))
         goto fail;
     what = "an eventfd";
     control->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -188,9 +215,9 @@ static peal_status ask_identity(peal_control *control, peal_bootstrap *bootstrap
     return PEAL_STATUS_OK;
 }
 
-peal_status peal_control_open(peal_bootstrap *bootstrap, _Atomic int *abort_word,
-                              int64_t deadline_ns, peal_diagnostics *diagnostics,
-                              peal_control **out)
+peal_status peal_control_open(peal_bootstrap *bootstrap, const peal_network_choice *choice,
+                              _Atomic int *abort_word, int64_t deadline_ns,
+                              peal_diagnostics *diagnostics, peal_control **out)
 {
     peal_control *control = calloc(1, sizeof(*control));
     if (!control)
@@ -206,7 +233,7 @@ peal_status peal_control_open(peal_bootstrap *bootstrap, _Atomic int *abort_word
     peal_status status = ask_identity(control, bootstrap);
     if (status == PEAL_STATUS_OK && control->identity.processes > 1) {
         peal_tree_init(control);
-        status = open_sockets(control);
+        status = open_sockets(control, choice);
         if (status == PEAL_STATUS_OK)
             status = peal_tree_connect(control, bootstrap);
         if (status == PEAL_STATUS_OK)

@@ -14,12 +14,20 @@
 
 typedef struct peal_control peal_control;
 
+/* Where a process listens for those of other hosts. */
+typedef struct peal_network_choice {
+    const char *interface;     /* a name, or a network such as "10.1.0.0/16"; NULL: all */
+    int first_port, last_port; /* 1 to 65535; both 0: any port */
+} peal_network_choice;
+
+bool peal_network_choice_makes_sense(const peal_network_choice *choice);
+
 /* Connects all processes of the job. Collective. `abort_word` becomes non-zero (a peal_status: the
  * first cause) once any process aborts, dies or leaves; it must outlive the control. deadline_ns
- * bounds this and every collective call. */
-peal_status peal_control_open(peal_bootstrap *bootstrap, _Atomic int *abort_word,
-                              int64_t deadline_ns, peal_diagnostics *diagnostics,
-                              peal_control **out);
+ * bounds this and every collective call. choice NULL: listens anywhere. */
+peal_status peal_control_open(peal_bootstrap *bootstrap, const peal_network_choice *choice,
+                              _Atomic int *abort_word, int64_t deadline_ns,
+                              peal_diagnostics *diagnostics, peal_control **out);
 /* Orderly end: after a barrier that all have reached, leaving is not a death. Collective on success
  * paths; after an abort it only closes. NULL is fine. */
 void peal_control_close(peal_control *control);

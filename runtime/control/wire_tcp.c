@@ -22,10 +22,12 @@ static int listen_on(const struct sockaddr *address, socklen_t length, unsigned 
 {
     struct sockaddr_storage bound;
     socklen_t bytes = sizeof(bound);
-    int off = 0,
+    int off = 0, on = 1,
         listener = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (listener < 0)
         return -1;
+    /* A port of a job that has just ended is free. */
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (address->sa_family == AF_INET6)
         setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
     if (bind(listener, address, length) || listen(listener, SOMAXCONN) ||
@@ -42,14 +44,37 @@ static int listen_on(const struct sockaddr *address, socklen_t length, unsigned 
     return listener;
 }
 
-int peal_wire_listen_tcp(unsigned char port[2])
+static int listen_anywhere(const peal_address *only, int port_number, unsigned char port[2])
 {
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = in6addr_any};
-    struct sockaddr_in four = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_ANY)}};
-    int listener = listen_on((struct sockaddr *)&six, sizeof(six), port);
-    if (listener >= 0 || (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL))
-        return listener;
+    in_port_t wanted = htons((uint16_t)port_number);
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6,
+                               .sin6_addr = in6addr_any,
+                               .sin6_port = wanted};
+    struct sockaddr_in four = {.sin_family = AF_INET,
+                               .sin_addr = {htonl(INADDR_ANY)},
+                               .sin_port = wanted};
+    if (only && only->version == 4)
+        memcpy(&four.sin_addr, only->bytes, 4);
+    if (only && only->version == 6)
+        memcpy(&six.sin6_addr, only->bytes, 16);
+    if (!only || only->version == 6) {
+        int listener = listen_on((struct sockaddr *)&six, sizeof(six), port);
+        if (listener >= 0 || only || (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL))
+            return listener;
+    }
     return listen_on((struct sockaddr *)&four, sizeof(four), port);
+}
+
+/* Processes of a host begin at different ports: most find theirs at once. */
+int peal_wire_listen_tcp(const peal_network_choice *choice, const peal_address *only,
+                         unsigned char port[2])
+{
+    int first = choice ? choice->first_port : 0, listener = -1;
+    int count = first ? choice->last_port - first + 1 : 1;
+    errno = EADDRINUSE;
+    for (int i = 0; i < count && listener < 0 && errno == EADDRINUSE; i++)
+        listener = listen_anywhere(only, first ? first + ((int)getpid() + i) % count : 0, port);
+    return listener;
 }
 
 int peal_wire_listen_on_loopback(peal_address *address)
@@ -83,30 +108,104 @@ static bool address_of(const struct ifaddrs *entry, peal_address *out)
     return out->version != 0;
 }
 
-int peal_wire_addresses(const unsigned char port[2], peal_address address[PEAL_ADDRESSES])
+/* A network: an address, and how many of its bits count. */
+static bool parse_network(const char *text, peal_address *out, int *bits)
 {
-    struct ifaddrs *all;
+    char address[INET6_ADDRSTRLEN + 1], rest;
+    int length = (int)strcspn(text, "/");
+    if (length > INET6_ADDRSTRLEN || sscanf(text + length, "/%3d%c", bits, &rest) != 1)
+        return false;
+    snprintf(address, sizeof(address), "%.*s", length, text);
+    *out = (peal_address){.version = 4};
+    if (inet_pton(AF_INET, address, out->bytes) != 1) {
+        out->version = 6;
+        if (inet_pton(AF_INET6, address, out->bytes) != 1)
+            return false;
+    }
+    return *bits >= 0 && *bits <= (out->version == 4 ? 32 : 128);
+}
+
+bool peal_network_choice_makes_sense(const peal_network_choice *choice)
+{
+    const int most = 65535;
+    peal_address network;
+    int bits;
+    bool any_port = !choice->first_port && !choice->last_port;
+    if (!any_port && (choice->first_port < 1 || choice->last_port < choice->first_port ||
+                      choice->last_port > most))
+        return false;
+    const char *interface = choice->interface;
+    if (interface && strchr(interface, '/'))
+        return parse_network(interface, &network, &bits);
+    return !interface || (*interface && strlen(interface) < IF_NAMESIZE);
+}
+
+static bool is_chosen(const peal_network_choice *choice, const struct ifaddrs *entry,
+                      const peal_address *address)
+{
+    const char *interface = choice ? choice->interface : NULL;
+    peal_address network;
+    int bits;
+    if (!interface)
+        return true;
+    if (!strchr(interface, '/'))
+        return !strcmp(entry->ifa_name, interface);
+    if (!parse_network(interface, &network, &bits) || network.version != address->version)
+        return false;
+    for (int b = 0; b < bits; b++)
+        if ((network.bytes[b / 8] ^ address->bytes[b / 8]) >> (7 - b % 8) & 1)
+            return false;
+    return true;
+}
+
+static int take_addresses(const struct ifaddrs *all, const peal_network_choice *choice,
+                          peal_address address[PEAL_ADDRESSES])
+{
     peal_address found;
-    int fours = 0, sixes = 0, count = 0;
-    memset(address, 0, PEAL_ADDRESSES * sizeof(*address));
-    if (getifaddrs(&all))
-        return 0;
+    int most = choice && choice->interface ? 1 : PEAL_ADDRESSES, fours = 0, sixes = 0, count = 0;
     for (const struct ifaddrs *at = all; at; at = at->ifa_next)
-        if (address_of(at, &found)) {
+        if (address_of(at, &found) && is_chosen(choice, at, &found)) {
             fours += found.version == 4;
             sixes += found.version == 6;
         }
-    fours = fours < PEAL_ADDRESSES - (sixes > 0) ? fours : PEAL_ADDRESSES - (sixes > 0);
+    int most_fours = most > 1 && sixes > 0 ? most - 1 : most;
+    fours = fours < most_fours ? fours : most_fours;
     for (int version = 4; version <= 6; version += 2) {
-        int end = version == 4 ? fours : PEAL_ADDRESSES;
+        int end = version == 4 ? fours : most;
         for (const struct ifaddrs *at = all; at && count < end; at = at->ifa_next)
-            if (address_of(at, &found) && found.version == version) {
-                memcpy(found.port, port, 2);
+            if (address_of(at, &found) && found.version == version && is_chosen(choice, at, &found))
                 address[count++] = found;
-            }
     }
+    return count;
+}
+
+int peal_wire_addresses(const peal_network_choice *choice, peal_address address[PEAL_ADDRESSES])
+{
+    struct ifaddrs *all;
+    memset(address, 0, PEAL_ADDRESSES * sizeof(*address));
+    if (getifaddrs(&all))
+        return 0;
+    int count = take_addresses(all, choice, address);
     freeifaddrs(all);
     return count;
+}
+
+const char *peal_wire_list_interfaces(char *text, size_t bytes)
+{
+    struct ifaddrs *all;
+    peal_address found;
+    char number[INET6_ADDRSTRLEN];
+    size_t used = 0;
+    snprintf(text, bytes, "none");
+    if (getifaddrs(&all))
+        return text;
+    for (const struct ifaddrs *at = all; at && used < bytes; at = at->ifa_next)
+        if (address_of(at, &found) &&
+            inet_ntop(found.version == 4 ? AF_INET : AF_INET6, found.bytes, number, sizeof(number)))
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s %s", used ? ", " : "",
+                                     at->ifa_name, number);
+    freeifaddrs(all);
+    return text;
 }
 
 const char *peal_wire_print_address(const peal_address *address, char text[PEAL_ADDRESS_TEXT_BYTES])

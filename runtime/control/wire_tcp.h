@@ -3,21 +3,26 @@
 #ifndef PEAL_RUNTIME_CONTROL_WIRE_TCP_H
 #define PEAL_RUNTIME_CONTROL_WIRE_TCP_H
 
+#include "runtime/control/control.h"
 #include "runtime/control/handshake.h"
 
 enum { PEAL_ADDRESS_TEXT_BYTES = 64, PEAL_WATCHED_MS = 2500, PEAL_PATIENT_MS = 12000 };
 /* How often neighbours on different hosts say that they are there. */
 #define PEAL_BEAT_NS INT64_C(500000000)
 
-/* A socket that listens on a free port of all interfaces, by IPv6 and IPv4 or what there is of
- * them; -1 and errno. */
-int peal_wire_listen_tcp(unsigned char port[2]);
+/* A socket that listens on a free port of those that the choice allows; -1 and errno. only: at this
+ * address; NULL: on all interfaces, by IPv6 and IPv4 or what there is of them. */
+int peal_wire_listen_tcp(const peal_network_choice *choice, const peal_address *only,
+                         unsigned char port[2]);
 /* One that only this host reaches, and its address; -1 and errno. */
 int peal_wire_listen_on_loopback(peal_address *address);
 /* The addresses of this host that others may reach: of interfaces that are up, not the loopback,
  * not those of a link only; at most 3 of IPv4 where there is one of IPv6. Returns their number, 0
- * to PEAL_ADDRESSES; the others become none. */
-int peal_wire_addresses(const unsigned char port[2], peal_address address[PEAL_ADDRESSES]);
+ * to PEAL_ADDRESSES; the others become none. They have no port yet. Where one is chosen: the first
+ * of its addresses alone. */
+int peal_wire_addresses(const peal_network_choice *choice, peal_address address[PEAL_ADDRESSES]);
+/* "eth0 10.0.0.2, ib0 10.1.0.2": what could have been chosen. Returns text. */
+const char *peal_wire_list_interfaces(char *text, size_t bytes);
 /* "10.0.0.2:4711", "[2001:db8::1]:4711". */
 const char *peal_wire_print_address(const peal_address *address,
                                     char text[PEAL_ADDRESS_TEXT_BYTES]);

@@ -180,7 +180,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (o.listener < 0)
         abort();
     peal_diagnostics *list = peal_diagnostics_create();
-    if (!peal_control_open(&o.bootstrap, &abort_word, DEADLINE_NS, list, &control)) {
+    if (!peal_control_open(&o.bootstrap, NULL, &abort_word, DEADLINE_NS, list, &control)) {
         call_all(control);
         peal_control_close(control);
     } else if (peal_diagnostics_count(list) == 0)

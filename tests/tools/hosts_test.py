@@ -139,6 +139,18 @@ class Hosts(unittest.TestCase):
                 self.assertEqual(code, expected, err)
                 self.assertRegex(err, text)
 
+    def test_how_hosts_meet(self):
+        name = os.path.join(ROOT, "samples", "heat3d", "heat3d.yaml")
+        for words, told in ((["--network-interface", "eth0", "--network-ports", "21000-21001"], None),
+                            (["--network-interface", "10.213.0.0/24"], None),
+                            (["--network-interface", "eth7"], r"h[01] has no network interface 'eth7' that is up; there are: eth0 10\.213\.0\.\d \[E313\]"),
+                            (["--network-interface", "10.99.0.0/16"], r"no network interface '10\.99\.0\.0/16' that is up"),
+                            (["--network-ports", "21000"], r"a TCP port of those that were allowed: Address already in use \[E302\]")):
+            with self.subTest(words):
+                code, out, err = self.run_on(2, 2, "run", name, "--steps", "3", "--mode", "sync", "--deadline", "20s", *words)
+                self.assertEqual(code, 4 if told else 0, out + err)
+                self.assertRegex(out + err, told or "messages by shm\\+tcp")
+
     def saves(self, files, *words, **variables):
         """What two ranks on two hosts leave in a folder `out` of the spec's."""
         with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,5 @@
 /* Options and their units, read from words. */
-#include "tools/options.h"
+#include "tools/hosts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -119,12 +119,36 @@ static void every_mistake_is_reported(void **state)
     peal_diagnostics_destroy(d);
 }
 
+static void ports_and_networks(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int first, last;
+    } good[] = {{"20000-20100", 20000, 20100}, {"7", 7, 7}, {"1-65535", 1, 65535}};
+    static const char *const bad[] = {"",    "-",      "5-4",    "0-4",   "1-65536",    "1-2-3",
+                                      "a-b", "20000-", "-20000", "1 - 2", "123456789-3"};
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+        peal_options options = {0};
+        assert_true(hosts_parse_ports(good[i].text, &options));
+        assert_int_equal(options.network_ports[0], good[i].first);
+        assert_int_equal(options.network_ports[1], good[i].last);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        assert_false(hosts_parse_ports(bad[i], &(peal_options){0}));
+    assert_true(hosts_parse_interface("ib0", &(peal_options){0}));
+    assert_true(hosts_parse_interface("10.1.0.0/16", &(peal_options){0}));
+    assert_false(hosts_parse_interface("", &(peal_options){0}));
+    assert_false(hosts_parse_interface("10.1.0.0/99", &(peal_options){0}));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_have_units),   cmocka_unit_test(sizes_have_units),
-        cmocka_unit_test(counts_have_ranges), cmocka_unit_test(words_become_options),
-        cmocka_unit_test(defaults),           cmocka_unit_test(every_mistake_is_reported),
+        cmocka_unit_test(times_have_units),          cmocka_unit_test(sizes_have_units),
+        cmocka_unit_test(counts_have_ranges),        cmocka_unit_test(words_become_options),
+        cmocka_unit_test(ports_and_networks),        cmocka_unit_test(defaults),
+        cmocka_unit_test(every_mistake_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,8 +108,8 @@ int main(int argc, char **argv)
     if (!absent)
         exchange_blobs(bootstrap, &me);
     peal_status status =
-        peal_control_open(bootstrap, &abort_word, absent ? deadline / 10 : deadline, diagnostics,
-                          &control);
+        peal_control_open(bootstrap, NULL, &abort_word, absent ? deadline / 10 : deadline,
+                          diagnostics, &control);
     if (status != PEAL_STATUS_OK) {
         peal_diagnostics_print(diagnostics, stderr, 0);
         bootstrap->ops->close(bootstrap);

@@ -182,8 +182,8 @@ peal_status team_join(team_seat *seat, test_team *team, int process, int64_t dea
     memset(seat, 0, sizeof(*seat));
     seat->diagnostics = peal_diagnostics_create();
     seat->bootstrap = team_bootstrap(team, process);
-    return peal_control_open(seat->bootstrap, &seat->abort_word, deadline_ns, seat->diagnostics,
-                             &seat->control);
+    return peal_control_open(seat->bootstrap, NULL, &seat->abort_word, deadline_ns,
+                             seat->diagnostics, &seat->control);
 }
 
 void team_leave(team_seat *seat)

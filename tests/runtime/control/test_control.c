@@ -97,7 +97,7 @@ static int all_collectives(test_team *team, int process)
     peal_control *control = NULL;
     uint64_t random = SEED;
     peal_bootstrap *bootstrap = team_caller_bootstrap(team, process);
-    TEAM_CHECK(peal_control_open(bootstrap, &abort_word, deadline, NULL, &control) ==
+    TEAM_CHECK(peal_control_open(bootstrap, NULL, &abort_word, deadline, NULL, &control) ==
                PEAL_STATUS_OK);
     TEAM_CHECK(peal_control_identity(control)->process == process);
     for (int n = 0; n < 40; n++) {
@@ -159,7 +159,7 @@ static int all_segments(test_team *team, int process)
     peal_segment mine, theirs;
     int64_t told = 0;
     peal_bootstrap *bootstrap = team_bootstrap(team, process);
-    TEAM_CHECK(peal_control_open(bootstrap, &abort_word, deadline, NULL, &control) ==
+    TEAM_CHECK(peal_control_open(bootstrap, NULL, &abort_word, deadline, NULL, &control) ==
                PEAL_STATUS_OK);
     TEAM_CHECK(peal_segment_create(BYTES, true, NULL, &mine) == PEAL_STATUS_OK);
     mine.base[100] = (unsigned char)(process + 1);
@@ -207,7 +207,7 @@ static int publish_twice(test_team *team, int process)
     int ends[2], descriptor = -1;
     int64_t told = 0;
     char byte = 0;
-    TEAM_CHECK(peal_control_open(bootstrap, &abort_word, deadline, NULL, &control) ==
+    TEAM_CHECK(peal_control_open(bootstrap, NULL, &abort_word, deadline, NULL, &control) ==
                PEAL_STATUS_OK);
     TEAM_CHECK(pipe2(ends, O_CLOEXEC) == 0);
     if (process == 0) {

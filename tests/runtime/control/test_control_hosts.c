@@ -338,7 +338,7 @@ static int fail_to_call(test_team *team, int process)
     unsigned char port[2];
     TEAM_CHECK(team_join(&self, team, process, long_deadline) == PEAL_STATUS_OK);
     peal_control_blob blob = *find(&self, !process);
-    int listener = peal_wire_listen_tcp(port);
+    int listener = peal_wire_listen_tcp(NULL, NULL, port);
     int64_t until = peal_clock_ns() + long_deadline / 60;
     TEAM_CHECK(listener >= 0);
     memcpy(blob.endpoint.address[0].port, port, 2);

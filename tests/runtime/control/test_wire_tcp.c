@@ -5,6 +5,7 @@
 #include "runtime/control/wire_tcp.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -112,7 +113,7 @@ static void begin(host *self, deed does, int secret)
 {
     unsigned char port[2];
     *self = (host){.does = does, .secret = secret, .socket = -1};
-    self->listener = peal_wire_listen_tcp(port);
+    self->listener = peal_wire_listen_tcp(NULL, NULL, port);
     self->over = eventfd(0, EFD_CLOEXEC);
     assert_true(self->listener >= 0 && self->over >= 0);
     address_on_loopback(&self->address, port);
@@ -141,7 +142,7 @@ static int call(peal_address address[PEAL_ADDRESSES], int stop, int64_t limit_ns
 static void nobody(peal_address *address)
 {
     unsigned char port[2];
-    int listener = peal_wire_listen_tcp(port);
+    int listener = peal_wire_listen_tcp(NULL, NULL, port);
     assert_true(listener >= 0);
     close(listener);
     address_on_loopback(address, port);
@@ -334,6 +335,69 @@ static void check_stop(void **state)
     close(stop);
 }
 
+static void check_choices(void **state)
+{
+    static const peal_network_choice good[] = {{NULL, 0, 0},
+                                               {"eth0", 1, 65535},
+                                               {"10.1.0.0/16", 20000, 20000},
+                                               {"0.0.0.0/0", 0, 0},
+                                               {"2001:db8::/128", 0, 0}},
+                                     bad[] = {{"", 0, 0},
+                                              {"a-name-that-is-too-long", 0, 0},
+                                              {"10.1.0.0/33", 0, 0},
+                                              {"10.1.0/16", 0, 0},
+                                              {"10.1.0.0/16x", 0, 0},
+                                              {"10.1.0.0/", 0, 0},
+                                              {"10.1.0.0/-1", 0, 0},
+                                              {"2001:db8::/129", 0, 0},
+                                              {NULL, 0, 5},
+                                              {NULL, 5, 4},
+                                              {NULL, 1, 65536},
+                                              {NULL, -1, 5}};
+    peal_address all[PEAL_ADDRESSES], one[PEAL_ADDRESSES];
+    char there[200], name[IF_NAMESIZE];
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        assert_true(peal_network_choice_makes_sense(&good[i]));
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_false(peal_network_choice_makes_sense(&bad[i]));
+    assert_int_equal(peal_wire_addresses(&(peal_network_choice){"nobody0", 0, 0}, one), 0);
+    assert_int_equal(peal_wire_addresses(&(peal_network_choice){"192.0.2.1/32", 0, 0}, one), 0);
+    peal_wire_list_interfaces(there, sizeof(there));
+    if (peal_wire_addresses(NULL, all) == 0 || all[0].version != 4) {
+        assert_true(all[0].version || !strcmp(there, "none"));
+        return;
+    }
+    assert_int_equal(sscanf(there, "%15s", name), 1);
+    assert_int_equal(peal_wire_addresses(&(peal_network_choice){name, 0, 0}, one), 1);
+    assert_int_equal(peal_wire_addresses(&(peal_network_choice){"0.0.0.0/0", 0, 0}, one), 1);
+    assert_memory_equal(&one[0], &all[0], sizeof(one[0]));
+}
+
+/* Who finds a port taken goes on to the next; where all are there is an error. */
+static void check_ports(void **state)
+{
+    enum { PORTS = 3 };
+    static const peal_address loopback = {.version = 4, .bytes = {127, 0, 0, 1}};
+    unsigned char port[2];
+    int listener[PORTS + 1], count = 0;
+    (void)state;
+    int probe = peal_wire_listen_tcp(NULL, &loopback, port), first = port[0] << 8 | port[1];
+    assert_true(probe >= 0);
+    close(probe);
+    first = first > 65535 - PORTS ? first - PORTS : first;
+    const peal_network_choice choice = {NULL, first, first + PORTS - 1};
+    while (count <= PORTS && /* fewer where somebody else has one of them */
+           (listener[count] = peal_wire_listen_tcp(&choice, &loopback, port)) >= 0) {
+        assert_in_range(port[0] << 8 | port[1], choice.first_port, choice.last_port);
+        count++;
+    }
+    assert_int_equal(errno, EADDRINUSE);
+    assert_in_range(count, 1, PORTS);
+    for (int i = 0; i < count; i++)
+        close(listener[i]);
+}
+
 static void check_own_addresses(void **state)
 {
     static const unsigned char port[2] = {0x12, 0x67};
@@ -341,8 +405,10 @@ static void check_own_addresses(void **state)
     peal_address address[PEAL_ADDRESSES];
     char text[PEAL_ADDRESS_TEXT_BYTES];
     (void)state;
-    int count = peal_wire_addresses(port, address);
+    int count = peal_wire_addresses(NULL, address);
     assert_in_range(count, 0, PEAL_ADDRESSES);
+    for (int i = 0; i < count; i++)
+        memcpy(address[i].port, port, sizeof(port));
     for (int i = 0; i < PEAL_ADDRESSES; i++) {
         if (i >= count) {
             assert_memory_equal(&address[i], &none, sizeof(none));
@@ -409,6 +475,8 @@ int main(void)
                                        cmocka_unit_test(check_nobody),
                                        cmocka_unit_test(check_stop),
                                        cmocka_unit_test(check_own_addresses),
+                                       cmocka_unit_test(check_choices),
+                                       cmocka_unit_test(check_ports),
                                        cmocka_unit_test(check_options)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
