@@ -27,6 +27,16 @@ peal_status peal_transport_check_host(const char *name, peal_diagnostics *diagno
                        "transport %s was asked for, but the ranks run on the CPU", name);
 }
 
+peal_status peal_transport_check_reach(const peal_session *session, const char *name)
+{
+    bool reaches = !name || !strcmp(name, "auto") || peal_transport_is_network(name);
+    if (reaches || !peal_session_spans_hosts(session))
+        return PEAL_STATUS_OK;
+    return peal_report(session->diagnostics, PEAL_E_SEVERAL_HOSTS, PEAL_NO_SOURCE,
+                       "leave the transport to auto, or start all processes on one host",
+                       "transport %s was asked for, but the processes run on several hosts", name);
+}
+
 /* ---- trying ---- */
 
 static void keep_reason(const peal_diagnostics *found, char *reason)
@@ -143,7 +153,7 @@ static peal_status none_left(peal_session *session, const char *name, const char
                        session->identity.processes, tried);
 }
 
-peal_status peal_peer_path_check_network(peal_session *session)
+static peal_status check_network(peal_session *session)
 {
     char reason[PEAL_REASON_BYTES];
     const char *mine = peal_backend_accelerated()->memory->refuses_path(
@@ -156,8 +166,8 @@ peal_status peal_peer_path_check_network(peal_session *session)
                        "messages of GPUs cannot go to other hosts: %s", reason);
 }
 
-peal_status peal_peer_path_choose(peal_session *session, const char *name, peal_path *out,
-                                  char *note, size_t bytes)
+static peal_status choose(peal_session *session, const char *name, peal_path *out, char *note,
+                          size_t bytes)
 {
     char tried[PEAL_PATH_COUNT * (PEAL_REASON_BYTES + 24)] = "";
     size_t used = 0;
@@ -183,4 +193,16 @@ peal_status peal_peer_path_choose(peal_session *session, const char *name, peal_
                                  used ? "; " : "", peal_path_name((peal_path)path), reason);
     }
     return none_left(session, name, tried);
+}
+
+peal_status peal_peer_path_settle(peal_session *session, const char *name, peal_machine *machine,
+                                  char *note, size_t bytes)
+{
+    int hosts = peal_machine_hosts(machine);
+    peal_status status = hosts > 1 ? check_network(session) : PEAL_STATUS_OK;
+    machine->path = PEAL_PATH_NONE;
+    *note = 0;
+    return status || hosts == machine->processes
+               ? status
+               : choose(session, name, &machine->path, note, bytes);
 }

@@ -20,17 +20,17 @@ peal_status peal_transport_check(const char *name, peal_diagnostics *diagnostics
  * GPUs. */
 peal_status peal_transport_check_host(const char *name, peal_diagnostics *diagnostics);
 
-/* Collective, with equal arguments: the best path of those that `name` allows and that every
- * process can use to every other one; each is tried out the first time. *note gets what was passed
- * over, and why. PEAL_STATUS_ENVIRONMENT (PEAL_E_NO_GPU_TRANSPORT), in all processes, if there is
- * none. session->neighbours are known. */
-peal_status peal_peer_path_choose(peal_session *session, const char *name, peal_path *out,
-                                  char *note, size_t bytes);
+/* PEAL_E_SEVERAL_HOSTS for a transport that was asked for and does not reach other hosts, where
+ * there are such. */
+peal_status peal_transport_check_reach(const peal_session *session, const char *name);
 
-/* Collective: whether every process's device can map memory of its host, from where messages go to
- * others. PEAL_E_NO_GPU_TRANSPORT in all processes, if one cannot. session->neighbours are known.
- */
-peal_status peal_peer_path_check_network(peal_session *session);
+/* Collective, with equal arguments: sets machine->path, of GPUs: the best one between those of a
+ * host, if some host has several: of those that `name` allows and that every process can use to
+ * every other one; each is tried out the first time. *note gets what was passed over, and why.
+ * PEAL_STATUS_ENVIRONMENT (PEAL_E_NO_GPU_TRANSPORT), in all processes, if there is none, or if one
+ * cannot map memory of its host from where messages go to others. session->neighbours are known. */
+peal_status peal_peer_path_settle(peal_session *session, const char *name, peal_machine *machine,
+                                  char *note, size_t bytes);
 
 /* NULL, or why memory for the path can't be had in this space, which is made and given back.
  * Another process's part is not tried. */

@@ -8,6 +8,7 @@
 #include "base/patience.h"
 #include "dsl/dsl.h"
 #include "runtime/bind/peer_path.h"
+#include "runtime/bind/puts.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -35,6 +36,8 @@ static peal_status choose_machine(peal_exchange *exchange, const peal_halo_desc 
         .processes = processes,
         .workers = 1,
         .cache_bytes = 1 << 20,
+        .node = peal_control_hosts(session->control),
+        .apart = peal_transport_is_network(desc->transport),
     };
     if (exchange->machine.ranks < processes)
         return peal_report(session->diagnostics, PEAL_E_FEWER_RANKS_THAN_PROCESSES, PEAL_NO_SOURCE,
@@ -100,12 +103,8 @@ static peal_status resolve(peal_exchange *exchange, const peal_halo_desc *desc)
     status = peal_graph_resolve(exchange->graph, session->diagnostics, &data);
     if (!status)
         status = peal_transport_check(desc->transport, session->diagnostics);
-    bool spans = peal_session_spans_hosts(session);
-    if (!status && (spans || peal_transport_is_network(desc->transport)))
-        status =
-            peal_report(session->diagnostics, PEAL_E_NOT_BY_NETWORK, PEAL_NO_SOURCE,
-                        spans ? "start all processes on one host" : "leave the transport to auto",
-                        "an exchange without a graph cannot go over sockets");
+    if (!status)
+        status = peal_transport_check_reach(session, desc->transport);
     if (!status)
         status = choose_machine(exchange, desc);
     if (!status)
@@ -183,7 +182,8 @@ static peal_status keep_devices(peal_exchange *exchange, const claim *all)
     for (int p = 0; p < processes; p++) {
         session->neighbours[p] = all[p].device;
         for (int q = 0; q < p; q++)
-            if (!strcmp(all[p].device.unique, all[q].device.unique))
+            if (!strcmp(all[p].device.unique, all[q].device.unique) &&
+                peal_session_are_near(session, p, q))
                 exchange->machine.shares_device = true;
     }
     return PEAL_STATUS_OK;
@@ -221,7 +221,7 @@ static peal_status compare(peal_exchange *exchange)
     if (!status && !exchange->backend)
         return peal_transport_check_host(exchange->transport, session->diagnostics);
     return status ? status
-                  : peal_peer_path_choose(session, exchange->transport, &exchange->machine.path,
+                  : peal_peer_path_settle(session, exchange->transport, &exchange->machine,
                                           exchange->note, sizeof(exchange->note));
 }
 
@@ -249,6 +249,15 @@ static peal_status bind(peal_exchange *exchange, const peal_halo_desc *desc)
         return status;
     from = mark(session);
     status = peal_binding_attach(&exchange->binding);
+    if (peal_machine_hosts(&exchange->machine) > 1) { /* as of a plan */
+        status = peal_session_agree(session, status, from);
+        if (status)
+            return status;
+        from = mark(session);
+        status = peal_binding_connect(&exchange->binding);
+    }
+    if (!status)
+        status = peal_bound_puts_start(exchange->binding.puts);
     if (!status)
         status = exchange->backend ? peal_exchange_arm(exchange) : peal_exchange_flatten(exchange);
     return peal_session_agree(session, status, from);
@@ -256,6 +265,7 @@ static peal_status bind(peal_exchange *exchange, const peal_halo_desc *desc)
 
 static void free_exchange(peal_exchange *exchange)
 {
+    peal_bound_puts_end(exchange->binding.puts, exchange->deadline_ns);
     if (exchange->run)
         exchange->backend->destroy(exchange->run);
     for (int i = 0; exchange->array && i < exchange->binding.count; i++)
@@ -346,7 +356,7 @@ static peal_status wait_word(peal_exchange *exchange, const peal_exchange_word *
     for (int round = 1; !is_reached(word, value); round++) {
         if (peal_session_status(exchange->session))
             return give_up(exchange, word);
-        peal_backoff_wait(&backoff);
+        peal_exchange_pause(exchange, &backoff);
         if (round % ROUNDS_A_LOOK != 0 && !peal_backoff_sleeps(&backoff))
             continue;
         if (peal_patience_is_over(&patience, peal_clock_ns()))
@@ -379,6 +389,8 @@ static peal_status run(peal_exchange *exchange, int first, int end)
         if (action->kind == PEAL_EXCHANGE_WRITE) {
             /* pairs with the acquire in is_reached: what was moved before is seen after */
             atomic_store_explicit(word->word, value, memory_order_release);
+            if (word->index >= 0)
+                peal_exchange_tell(exchange, word, value);
             continue;
         }
         peal_status status =
@@ -422,7 +434,8 @@ peal_status peal_exchange_wait(peal_exchange *exchange)
     exchange->started = false;
     if (exchange->backend)
         return peal_exchange_receive(exchange);
-    return run(exchange, exchange->program.send_count, exchange->program.count);
+    peal_status status = run(exchange, exchange->program.send_count, exchange->program.count);
+    return status ? status : peal_exchange_await_sent(exchange);
 }
 
 /* ---- end ---- */
@@ -439,6 +452,8 @@ peal_status peal_exchange_destroy(peal_exchange *exchange)
         status = peal_exchange_wait(exchange);
     if (!status && exchange->run)
         status = peal_exchange_settle(exchange);
+    if (!status)
+        status = peal_bound_puts_end(exchange->binding.puts, exchange->deadline_ns);
     peal_session_running(session, false);
     if (!status)
         status = peal_session_barrier(session, PEAL_BARRIER_EXCHANGE, exchange->hash,

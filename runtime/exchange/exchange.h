@@ -3,6 +3,7 @@
 #ifndef PEAL_RUNTIME_EXCHANGE_EXCHANGE_H
 #define PEAL_RUNTIME_EXCHANGE_EXCHANGE_H
 
+#include "base/backoff.h"
 #include "runtime/bind/binding.h"
 #include "runtime/exchange/copy_pairs.h"
 #include "runtime/session/device.h"
@@ -17,6 +18,9 @@ typedef struct peal_exchange_word {
     uint64_t behind; /* message m is about message m - behind; earlier there is nothing to do */
     const peal_channel *channel;
     int rank;
+    int index;  /* of the rank here; -1: nobody is told when the word is written */
+    int number; /* of the channel */
+    bool credit;
 } peal_exchange_word;
 
 typedef enum peal_exchange_action_kind {
@@ -100,6 +104,14 @@ peal_status peal_exchange_receive(peal_exchange *exchange);
 peal_status peal_exchange_settle(peal_exchange *exchange);
 /* Words for what runs it: "", " on NVIDIA H200 ...". */
 void peal_exchange_describe_device(const peal_exchange *exchange, char *text, size_t bytes);
+
+/* network.c: a round of a wait, in which messages of other hosts come. */
+void peal_exchange_pause(const peal_exchange *exchange, peal_backoff *backoff);
+/* A word of a channel to another host has been stored. */
+void peal_exchange_tell(const peal_exchange *exchange, const peal_exchange_word *word,
+                        uint64_t value);
+/* What is in a queue here leaves: others may wait for it while nobody of this process does. */
+peal_status peal_exchange_await_sent(peal_exchange *exchange);
 
 /* program.c: flattens the schedules of the ranks here. */
 peal_status peal_exchange_flatten(peal_exchange *exchange);

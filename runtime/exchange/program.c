@@ -67,6 +67,9 @@ static peal_exchange_word word_of(const builder *b, const peal_op *op, phase whe
         .quantum = channel->quantum,
         .channel = channel,
         .rank = b->schedule->rank,
+        .index = !waits && channel->transport == PEAL_TRANSPORT_TCP ? b->rank : -1,
+        .number = op->channel,
+        .credit = op->credit,
     };
     if (op->credit && waits)
         word.behind = (uint64_t)channel->slots;

@@ -198,12 +198,6 @@ static peal_status settle_backend(peal_plan *plan, const claim *all, int process
     return PEAL_STATUS_OK;
 }
 
-static bool are_near(const peal_session *session, int a, int b)
-{
-    const int *host = peal_control_hosts(session->control);
-    return !host || host[a] == host[b];
-}
-
 /* Whom the devices belong to: paths to neighbours depend on it. */
 static peal_status keep_devices(peal_plan *plan, const claim *all, int processes)
 {
@@ -218,7 +212,8 @@ static peal_status keep_devices(peal_plan *plan, const claim *all, int processes
     for (int p = 0; p < processes; p++) {
         session->neighbours[p] = all[p].device;
         for (int q = 0; q < p; q++)
-            if (!strcmp(all[p].device.unique, all[q].device.unique) && are_near(session, p, q))
+            if (!strcmp(all[p].device.unique, all[q].device.unique) &&
+                peal_session_are_near(session, p, q))
                 plan->machine.shares_device = plan->machine.processes > 1;
     }
     return PEAL_STATUS_OK;
@@ -245,12 +240,8 @@ static peal_status settle_path(peal_plan *plan)
         return PEAL_STATUS_OK;
     if (!plan->machine.accelerator)
         return peal_transport_check_host(asked, session->diagnostics);
-    int hosts = peal_machine_hosts(&plan->machine);
-    peal_status status = hosts > 1 ? peal_peer_path_check_network(session) : PEAL_STATUS_OK;
-    plan->machine.path = PEAL_PATH_NONE;
-    if (!status && hosts < plan->machine.processes)
-        status = peal_peer_path_choose(session, asked, &plan->machine.path, passed_over,
-                                       sizeof(passed_over));
+    peal_status status =
+        peal_peer_path_settle(session, asked, &plan->machine, passed_over, sizeof(passed_over));
     if (!status && passed_over[0])
         snprintf(plan->note + used, sizeof(plan->note) - used, "%s%s", used ? "; " : "",
                  passed_over);

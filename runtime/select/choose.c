@@ -295,18 +295,6 @@ peal_status peal_plan_choose_on(peal_plan *plan, const peal_backend_ops *backend
     return status ? status : check_device_use(plan);
 }
 
-/* A transport that was asked for has to reach all. */
-static peal_status check_hosts(const peal_plan *plan)
-{
-    const char *asked = plan->options.transport;
-    bool reaches = !asked || !strcmp(asked, "auto") || peal_transport_is_network(asked);
-    if (reaches || !peal_session_spans_hosts(plan->session))
-        return PEAL_STATUS_OK;
-    return peal_report(plan->session->diagnostics, PEAL_E_SEVERAL_HOSTS, PEAL_NO_SOURCE,
-                       "leave the transport to auto, or start all processes on one host",
-                       "transport %s was asked for, but the processes run on several hosts", asked);
-}
-
 peal_status peal_plan_choose(peal_plan *plan)
 {
     const peal_plan_options *options = &plan->options;
@@ -323,7 +311,7 @@ peal_status peal_plan_choose(peal_plan *plan)
                            options->deadline_s);
     peal_status status = peal_transport_check(options->transport, plan->session->diagnostics);
     if (!status)
-        status = check_hosts(plan);
+        status = peal_transport_check_reach(plan->session, options->transport);
     if (!status)
         status = peal_lowering_check(options->lowering, plan->session->diagnostics);
     if (!status)

@@ -79,11 +79,16 @@ static inline bool peal_session_spans_hosts(const peal_session *session)
     return peal_control_hosts(session->control) != NULL;
 }
 
+static inline bool peal_session_are_near(const peal_session *session, int a, int b)
+{
+    const int *host = peal_control_hosts(session->control);
+    return !host || host[a] == host[b];
+}
+
 /* Whether that process is on this host. */
 static inline bool peal_session_is_near(const peal_session *session, int process)
 {
-    const int *host = peal_control_hosts(session->control);
-    return !host || host[process] == host[session->identity.process];
+    return peal_session_are_near(session, process, session->identity.process);
 }
 
 /* Whether this process is the first one of its host. */

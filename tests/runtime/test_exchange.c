@@ -397,9 +397,6 @@ static void misuse(void **state)
     bad.ranks = 2;
     refuse(session, bad, PEAL_STATUS_USAGE, PEAL_E_LENT_MEMORY_UNUSABLE);
     bad = good;
-    bad.transport = "tcp";
-    refuse(session, bad, PEAL_STATUS_ENVIRONMENT, PEAL_E_NOT_BY_NETWORK);
-    bad = good;
     bad.ranks = 21;
     peal_exchange *none = NULL;
     assert_int_equal(peal_exchange_create(session, &bad, &none), PEAL_STATUS_SPEC);
@@ -420,33 +417,24 @@ static void misuse(void **state)
     peal_session_destroy(session);
 }
 
-static int member_is_elsewhere(test_team *team, int process)
+/* Messages between blocks of processes go over sockets. */
+static void over_hosts(void **state)
 {
-    const peal_halo_desc desc = {
-        .size_bytes = sizeof(desc), .axis_count = 1, .extent = {8}, .width = {1}, .field_count = 1};
-    peal_session *session = NULL;
-    peal_exchange *none = NULL;
-    TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
-    TEAM_CHECK(peal_exchange_create(session, &desc, &none) == PEAL_STATUS_ENVIRONMENT);
-    TEAM_CHECK(job_reported(session, PEAL_E_NOT_BY_NETWORK, "over sockets"));
-    peal_session_destroy(session);
-    return 0;
-}
-
-static void on_several_hosts(void **state)
-{
-    (void)state;
-    assert_int_equal(setenv("PEAL_TEST_HOSTS", "2", 1), 0);
-    job_run_all(2, member_is_elsewhere);
+    static const char *const hosts[] = {"2", "3"};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(setenv("PEAL_TEST_HOSTS", hosts[i], 1), 0);
+        processes(state);
+        faults(state);
+    }
     unsetenv("PEAL_TEST_HOSTS");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(on_several_hosts), cmocka_unit_test(ranks_of_one_process),
-        cmocka_unit_test(processes),        cmocka_unit_test(differing_processes),
-        cmocka_unit_test(faults),           cmocka_unit_test(misuse),
+        cmocka_unit_test(over_hosts), cmocka_unit_test(ranks_of_one_process),
+        cmocka_unit_test(processes),  cmocka_unit_test(differing_processes),
+        cmocka_unit_test(faults),     cmocka_unit_test(misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

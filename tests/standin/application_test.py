@@ -134,6 +134,12 @@ class Embedded(unittest.TestCase):
         self.assertGreaterEqual(waits, 2 * 8)
         self.assertGreater(record.count("cuStreamWriteValue64"), 2 * waits)
 
+    def test_processes_of_two_hosts(self):
+        """What streams store is posted, and what comes lets their waits go, over every round."""
+        for what, told in (("rounds", "ok, ok"), ("abort", "(ok|wrong result), wrong result")):
+            out, _ = self.pair(what, PEAL_TEST_HOSTS="2", devices=2)
+            self.assertRegex(out, f"process 0: {told}")
+
     def test_neighbour_that_does_not_come(self):
         """The deadline ends the stream's wait and names rank and edge, by memory operation and in a kernel."""
         for more in ({}, {"devices": 2, "STANDIN_RECORDS": "1:1"}):

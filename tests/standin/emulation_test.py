@@ -23,7 +23,7 @@ MODES = [("graph", ""), ("sync", ""), ("stream", ""), ("graph", "", "no_deferral
          ("fused", "blocks=2,steps=6,order=tickets"), ("fused", "blocks=1,steps=6,order=paper"), ("fused", "blocks=2,steps=6")]
 JITTER = [("fused", "blocks=4,steps=6", "jitter=50000"), ("fused", "blocks=3,steps=6,order=tickets", "jitter=50000")]
 OFTEN = 3  # a spec is run in the first mode and the last, and in every third of the others, in turn
-AT_LEAST = "heat3d"  # a commit's share has one of these modes for each third spec, and for this sample those that no other took
+AT_LEAST = "heat3d"  # a commit's share has one of these modes for each fourth spec, and for this sample those that no other took
 # Sizes, and how many processes, a rank each.
 SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
            "heat3d": (["steps=12", "report=5"], (2,)),
@@ -108,8 +108,8 @@ def shares(specs):
              for name, _, counts in specs for processes in counts}
     if share.ALL:
         return lists
-    print(f"share: a mode of each third spec (PEAL_TEST_SEED={share.SEED}; more: PEAL_TEST_EVERY=1)")
-    lists = {key: [modes[(share.SEED + turn) // 3 % len(modes)]] if (share.SEED + turn) % 3 == 0 else []
+    print(f"share: a mode of each fourth spec (PEAL_TEST_SEED={share.SEED}; more: PEAL_TEST_EVERY=1)")
+    lists = {key: [modes[(share.SEED + turn) // 4 % len(modes)]] if (share.SEED + turn) % 4 == 0 else []
              for turn, (key, modes) in enumerate(lists.items())}
     left = [mode for mode in MODES + JITTER if not any(mode in modes for modes in lists.values())]
     for key in list(lists)[::-1]:

@@ -1,0 +1,51 @@
+/* An exchange over several hosts, on CPUs: messages go and come by the thread that calls. */
+#include "base/clock.h"
+#include "base/patience.h"
+#include "runtime/bind/puts.h"
+#include "runtime/exchange/exchange.h"
+
+#include <inttypes.h>
+
+void peal_exchange_pause(const peal_exchange *exchange, peal_backoff *backoff)
+{
+    const int64_t longest_ns = 1000000;
+    const peal_network_hook *network = peal_bound_puts_hook(exchange->binding.puts);
+    if (network)
+        network->progress(network->user);
+    if (network && peal_backoff_sleeps(backoff))
+        network->sleep(network->user, longest_ns);
+    else
+        peal_backoff_wait(backoff);
+}
+
+peal_status peal_exchange_await_sent(peal_exchange *exchange)
+{
+    const int64_t slice_ns = 100000;
+    const peal_network_hook *network = peal_bound_puts_hook(exchange->binding.puts);
+    peal_session *session = exchange->session;
+    peal_patience patience = peal_patience_begin(peal_clock_ns(), exchange->deadline_ns);
+    while (network && !peal_session_status(session) && !network->settle(network->user)) {
+        bool is_over = peal_patience_is_over(&patience, peal_clock_ns());
+        if (is_over && !network->others_run(network->user)) {
+            int from = peal_diagnostics_count(session->diagnostics);
+            peal_status status =
+                peal_report(session->diagnostics, PEAL_E_BORDER_LATE, PEAL_NO_SOURCE, NULL,
+                            "a process of another host has not taken what exchange %" PRIu64
+                            " sends within %g s",
+                            exchange->round, (double)exchange->deadline_ns * 1e-9);
+            exchange->failure = peal_session_fail(session, status, from);
+            return exchange->failure;
+        }
+        if (is_over)
+            patience = peal_patience_begin(peal_clock_ns(), exchange->deadline_ns);
+        network->sleep(network->user, slice_ns);
+    }
+    return PEAL_STATUS_OK;
+}
+
+void peal_exchange_tell(const peal_exchange *exchange, const peal_exchange_word *word,
+                        uint64_t value)
+{
+    const peal_network_hook *network = peal_bound_puts_hook(exchange->binding.puts);
+    network->due(network->user, word->index, word->number, word->credit, value);
+}
