@@ -1,18 +1,14 @@
 # Jobs that mpirun starts on several hosts: network namespaces on a bridge, each with a /dev/shm and a name of its own,
 # in a network of this test's. What happens when hosts fail is in tests/runtime/hosts.
 import os
-import shutil
 import struct
-import subprocess
-import sys
 import tempfile
 import unittest
 
+import namespaces
 from common import ROOT, environment, main, peal, share
+from namespaces import SAMPLES
 
-SAMPLES = {"jacobi2d/jacobi2d": ["nx=64", "ny=66"], "jacobi_until/jacobi_until": ["nx=64", "ny=66"], "heat3d/heat3d": [],
-           "cg/cg": ["n=64"], "halo/halo": [], "halo/short": [], "particles/particles": [], "bfs/bfs": [],
-           "hdiff/hdiff": [], "hdiff/pair": [], "vcycle/vcycle": [], "mesh/mesh": [], "denoise/denoise": []}
 # As ssh would: the words of the command come as one line. APART: a folder that the hosts do not share.
 AGENT = """#!/bin/sh
 host=$1
@@ -24,41 +20,12 @@ test -z \"$APART\" || mount -t tmpfs none \"$APART\"
 export TMPDIR=/dev/shm
 $*"
 """
-NETWORK = """set -e
-mount -t tmpfs none /run
-mkdir /run/netns
-ip link set lo up
-ip link add hosts type bridge
-ip addr add 10.213.0.254/24 dev hosts
-ip link set hosts up
-for host in 0 1 2; do
-    ip netns add h$host
-    ip link add v$host type veth peer name eth0 netns h$host
-    ip link set v$host master hosts up
-    ip -n h$host link set lo up
-    ip -n h$host addr add 10.213.0.$((host + 1))/24 dev eth0
-    ip -n h$host link set eth0 up
-done
-"""
-INSIDE = "PEAL_TESTS_NETWORK"
-
-
-def enter_network():
-    """This test again, in a network and with mounts of its own; not root: as root of a user namespace."""
-    words = ["unshare", "-n", "-m"] if os.geteuid() == 0 else ["unshare", "-U", "-r", "-n", "-m"]
-    os.environ["PATH"] += ":/usr/sbin:/sbin"  # where tools of administrators are
-    missing = [tool for tool in ("mpirun", "ip", "nsenter", "unshare") if not shutil.which(tool)]
-    if missing or subprocess.run([*words, "true"], check=False, capture_output=True).returncode:
-        print("skipped: " + (f"there is no {missing[0]}" if missing else "network namespaces cannot be made"))
-        sys.exit(77)
-    os.environ[INSIDE] = "1"
-    os.execvp(words[0], [*words, sys.executable, *sys.argv])
 
 
 class Hosts(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        subprocess.run(["sh", "-c", NETWORK], check=True)
+        namespaces.make(3)
         cls.agent = "/run/agent"
         with open(cls.agent, "w", encoding="ascii") as file:
             file.write(AGENT)
@@ -72,11 +39,7 @@ class Hosts(unittest.TestCase):
         return peal(*arguments, prefix=prefix, env=environment(**variables))
 
     def agrees(self, hosts, each, sample):
-        arguments = ["run", os.path.join(ROOT, "samples", sample + ".yaml"), "--mode", "all", "--verify", "--steps", "12",
-                     "--deadline", "30s"]
-        for word in SAMPLES[sample]:
-            arguments += ["--set", word]
-        code, out, err = self.run_on(hosts, each, *arguments)
+        code, out, err = self.run_on(hosts, each, *namespaces.sample_words(ROOT, sample))
         self.assertEqual(code, 0, f"{sample} on {hosts} hosts x {each}: {out}{err}")
         self.assertIn("every mode equal to serial", out)
 
@@ -200,6 +163,5 @@ class Hosts(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if INSIDE not in os.environ:
-        enter_network()
+    namespaces.enter("mpirun")
     main()

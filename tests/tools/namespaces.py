@@ -1,0 +1,58 @@
+# Hosts for tests: network namespaces h0, h1, ... on a bridge, in a network and with mounts and processes of the test's own, all
+# of which is gone when the test ends.
+import os
+import shutil
+import subprocess
+import sys
+
+INSIDE = "PEAL_TESTS_NETWORK"
+BEGIN = """set -e
+mount -t tmpfs none /run
+mkdir /run/netns
+ip link set lo up
+ip link add hosts type bridge
+ip addr add 10.213.0.254/24 dev hosts
+ip link set hosts up
+"""
+HOST = """
+ip netns add h{number}
+ip link add v{number} type veth peer name eth0 netns h{number}
+ip link set v{number} master hosts up
+ip -n h{number} link set lo up
+ip -n h{number} addr add 10.213.0.{last}/24 dev eth0
+ip -n h{number} link set eth0 up
+"""
+# Small ones; mesh has parts for 4 ranks.
+SAMPLES = {"jacobi2d/jacobi2d": ["nx=64", "ny=66"], "jacobi_until/jacobi_until": ["nx=64", "ny=66"], "heat3d/heat3d": [],
+           "cg/cg": ["n=64"], "halo/halo": [], "halo/short": [], "particles/particles": [], "bfs/bfs": [],
+           "hdiff/hdiff": [], "hdiff/pair": [], "vcycle/vcycle": [], "mesh/mesh": [], "denoise/denoise": []}
+
+
+def sample_words(root, sample):
+    """What `peal` runs of a sample."""
+    words = ["run", os.path.join(root, "samples", sample + ".yaml"), "--mode", "all", "--verify", "--steps", "12",
+             "--deadline", "30s"]
+    for word in SAMPLES[sample]:
+        words += ["--set", word]
+    return words
+
+
+def enter(*tools, packages="", more=()):
+    """This test again, inside; not root: as root of a user namespace. more: for unshare. Skipped (77) without the tools."""
+    if INSIDE in os.environ:
+        return
+    words = ["unshare", "-n", "-m", *more] if os.geteuid() == 0 else ["unshare", "-U", "-r", "-n", "-m", *more]
+    os.environ["PATH"] += ":/usr/sbin:/sbin"  # where tools of administrators are
+    missing = [tool for tool in ("ip", "nsenter", "unshare", *tools) if not shutil.which(tool)]
+    if missing or subprocess.run([*words, "true"], check=False, capture_output=True).returncode:
+        why = f"there is no {missing[0]}{packages and f' (packages {packages})'}" if missing else "network namespaces cannot be made"
+        print(f"skipped: {why}")
+        sys.exit(77)
+    os.environ[INSIDE] = "1"
+    os.execvp(words[0], [*words, sys.executable, *sys.argv])
+
+
+def make(hosts):
+    """Once inside."""
+    script = BEGIN + "".join(HOST.format(number=number, last=number + 1) for number in range(hosts))
+    subprocess.run(["sh", "-c", script], check=True)
