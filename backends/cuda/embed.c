@@ -136,6 +136,8 @@ static void *watch(void *user)
     pthread_mutex_lock(&embedding->lock);
     while (!embedding->ending) {
         if (!has_stopped && (peal_cuda_is_aborted(plan) || is_overdue(plan))) {
+            int none = 0; /* who sends what the device stores looks at it, too */
+            atomic_compare_exchange_strong(plan->desc.abort_word, &none, PEAL_STATUS_DEADLINE);
             peal_cuda_stop_device(plan);
             has_stopped = true;
         }

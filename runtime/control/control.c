@@ -103,8 +103,10 @@ static bool listen_to_hosts(peal_control *control, const peal_network_choice *ch
         return control->far_listener >= 0;
     }
     int count = peal_wire_addresses(choice, own);
-    bool chosen = choice && choice->interface && count > 0;
-    control->far_listener = peal_wire_listen_tcp(choice, chosen ? &own[0] : NULL, port);
+    bool chosen = choice && choice->interface;
+    errno = ENODEV; /* it was there a moment ago */
+    if (!chosen || count > 0)
+        control->far_listener = peal_wire_listen_tcp(choice, chosen ? &own[0] : NULL, port);
     for (int i = 0; i < count; i++)
         memcpy(own[i].port, port, sizeof(port));
     return control->far_listener >= 0;

@@ -5,6 +5,7 @@
 #include "base/patience.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -72,7 +73,7 @@ int peal_wire_listen_tcp(const peal_network_choice *choice, const peal_address *
     int first = choice ? choice->first_port : 0, listener = -1;
     int count = first ? choice->last_port - first + 1 : 1;
     errno = EADDRINUSE;
-    for (int i = 0; i < count && listener < 0 && errno == EADDRINUSE; i++)
+    for (int i = 0; i < count && listener < 0 && (errno == EADDRINUSE || errno == EACCES); i++)
         listener = listen_anywhere(only, first ? first + ((int)getpid() + i) % count : 0, port);
     return listener;
 }
@@ -113,7 +114,8 @@ static bool parse_network(const char *text, peal_address *out, int *bits)
 {
     char address[INET6_ADDRSTRLEN + 1], rest;
     int length = (int)strcspn(text, "/");
-    if (length > INET6_ADDRSTRLEN || sscanf(text + length, "/%3d%c", bits, &rest) != 1)
+    if (length > INET6_ADDRSTRLEN || !text[length] || !isdigit((unsigned char)text[length + 1]) ||
+        sscanf(text + length, "/%3d%c", bits, &rest) != 1)
         return false;
     snprintf(address, sizeof(address), "%.*s", length, text);
     *out = (peal_address){.version = 4};

@@ -356,7 +356,7 @@ static peal_status wait_word(peal_exchange *exchange, const peal_exchange_word *
     for (int round = 1; !is_reached(word, value); round++) {
         if (peal_session_status(exchange->session))
             return give_up(exchange, word);
-        peal_exchange_pause(exchange, &backoff);
+        peal_exchange_pause(exchange, word, &backoff);
         if (round % ROUNDS_A_LOOK != 0 && !peal_backoff_sleeps(&backoff))
             continue;
         if (peal_patience_is_over(&patience, peal_clock_ns()))
@@ -452,8 +452,9 @@ peal_status peal_exchange_destroy(peal_exchange *exchange)
         status = peal_exchange_wait(exchange);
     if (!status && exchange->run)
         status = peal_exchange_settle(exchange);
-    if (!status)
-        status = peal_bound_puts_end(exchange->binding.puts, exchange->deadline_ns);
+    int from = mark(session);
+    if (!status && peal_bound_puts_end(exchange->binding.puts, exchange->deadline_ns))
+        status = peal_session_fail(session, PEAL_STATUS_DEADLINE, from);
     peal_session_running(session, false);
     if (!status)
         status = peal_session_barrier(session, PEAL_BARRIER_EXCHANGE, exchange->hash,

@@ -106,7 +106,8 @@ peal_status peal_exchange_settle(peal_exchange *exchange);
 void peal_exchange_describe_device(const peal_exchange *exchange, char *text, size_t bytes);
 
 /* network.c: a round of a wait, in which messages of other hosts come. */
-void peal_exchange_pause(const peal_exchange *exchange, peal_backoff *backoff);
+void peal_exchange_pause(const peal_exchange *exchange, const peal_exchange_word *word,
+                         peal_backoff *backoff);
 /* A word of a channel to another host has been stored. */
 void peal_exchange_tell(const peal_exchange *exchange, const peal_exchange_word *word,
                         uint64_t value);

@@ -1,4 +1,5 @@
 /* An exchange over several hosts, on CPUs: messages go and come by the thread that calls. */
+#include "runtime/session/network.h"
 #include "base/clock.h"
 #include "base/patience.h"
 #include "runtime/bind/puts.h"
@@ -6,13 +7,15 @@
 
 #include <inttypes.h>
 
-void peal_exchange_pause(const peal_exchange *exchange, peal_backoff *backoff)
+/* Also one that sends nothing to other hosts itself: what another exchange of this process has
+ * queued leaves meanwhile. */
+void peal_exchange_pause(const peal_exchange *exchange, const peal_exchange_word *word,
+                         peal_backoff *backoff)
 {
     const int64_t longest_ns = 1000000;
     const peal_network_hook *network = peal_bound_puts_hook(exchange->binding.puts);
-    if (network)
-        network->progress(network->user);
-    if (network && peal_backoff_sleeps(backoff))
+    peal_session_turn(exchange->session);
+    if (network && word->channel->transport == PEAL_TRANSPORT_TCP && peal_backoff_sleeps(backoff))
         network->sleep(network->user, longest_ns);
     else
         peal_backoff_wait(backoff);
@@ -25,8 +28,7 @@ peal_status peal_exchange_await_sent(peal_exchange *exchange)
     peal_session *session = exchange->session;
     peal_patience patience = peal_patience_begin(peal_clock_ns(), exchange->deadline_ns);
     while (network && !peal_session_status(session) && !network->settle(network->user)) {
-        bool is_over = peal_patience_is_over(&patience, peal_clock_ns());
-        if (is_over && !network->others_run(network->user)) {
+        if (peal_patience_is_over(&patience, peal_clock_ns())) {
             int from = peal_diagnostics_count(session->diagnostics);
             peal_status status =
                 peal_report(session->diagnostics, PEAL_E_BORDER_LATE, PEAL_NO_SOURCE, NULL,
@@ -36,8 +38,6 @@ peal_status peal_exchange_await_sent(peal_exchange *exchange)
             exchange->failure = peal_session_fail(session, status, from);
             return exchange->failure;
         }
-        if (is_over)
-            patience = peal_patience_begin(peal_clock_ns(), exchange->deadline_ns);
         network->sleep(network->user, slice_ns);
     }
     return PEAL_STATUS_OK;
