@@ -8,6 +8,8 @@
 #include "tests/runtime/hosts/deeds.h"
 #include "tests/share/share.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -123,19 +125,31 @@ static void check_two_jobs(void **state)
 
 enum { FORGER = 1, RECEIVER = 2 }; /* neighbours on two hosts */
 
+static void send_all(int socket, const void *data, size_t bytes)
+{
+    struct pollfd event = {socket, POLLOUT, 0};
+    for (size_t done = 0; done < bytes;) {
+        ssize_t sent = send(socket, (const char *)data + done, bytes - done, MSG_NOSIGNAL);
+        TEAM_CHECK(sent > 0 || errno == EAGAIN || errno == EINTR);
+        done += sent > 0 ? (size_t)sent : 0;
+        if (sent <= 0)
+            poll(&event, 1, 1000);
+    }
+}
+
 /* Behind what is sent already: whole frames stay whole. */
 static void send_frame(const peal_session *session, const peal_put_frame *head)
 {
-    static const char zeros[64];
+    static const char zeros[4096];
+    TEAM_CHECK(head->bytes <= sizeof(zeros));
     tcp_link *link = session->network->link[RECEIVER];
     bool is_sent = false;
     while (!is_sent) {
         pthread_mutex_lock(&link->sending);
         tcp_flush(session->network, link);
         if (link->queue.count == 0) {
-            TEAM_CHECK(send(link->socket, head, sizeof(*head), MSG_NOSIGNAL) == sizeof(*head));
-            TEAM_CHECK(send(link->socket, zeros, head->bytes, MSG_NOSIGNAL) ==
-                       (ssize_t)head->bytes);
+            send_all(link->socket, head, sizeof(*head));
+            send_all(link->socket, zeros, head->bytes);
             is_sent = true;
         }
         pthread_mutex_unlock(&link->sending);
