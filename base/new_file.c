@@ -200,8 +200,12 @@ static void remove_left(int folder, const char *name)
     struct stat info;
     if (strncmp(name, PEAL_NEW_FILE_PREFIX, strlen(PEAL_NEW_FILE_PREFIX)) != 0)
         return;
-    /* To write: over a network an exclusive lock is for who may write. */
-    int file = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    /* To write: over a network an exclusive lock is for who may. It may have its last mode already,
+     * which does not let its owner write. */
+    int file = openat(folder, name, O_RDWR | flags);
+    if (file < 0 && errno == EACCES)
+        file = openat(folder, name, O_RDONLY | flags);
     if (file < 0)
         return;
     /* Another job may have removed it since, and its owner made it again: that one stays. */
