@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-static const int64_t spin_ns = 100000, first_sleep_ns = 20000, longest_sleep_ns = 500000;
+static const int64_t spin_ns = 100000, first_sleep_ns = 20000, longest_sleep_ns = 5000000;
+
+enum { IDLE_PARTS = 16 };
 
 struct peal_poster {
     peal_session *session;
@@ -112,7 +114,8 @@ static void *run(void *argument)
         int64_t idle_ns = now - last_ns;
         if (idle_ns <= patience_ns)
             continue;
-        int64_t sleep_ns = idle_ns / 4 < first_sleep_ns ? first_sleep_ns : idle_ns / 4;
+        int64_t sleep_ns = idle_ns / IDLE_PARTS; /* what a message may wait, of a pause so long */
+        sleep_ns = sleep_ns > first_sleep_ns ? sleep_ns : first_sleep_ns;
         session->engine->sleep(session->network,
                                sleep_ns < longest_sleep_ns ? sleep_ns : longest_sleep_ns);
     }
