@@ -55,6 +55,7 @@ bool peal_compilation_alike(peal_compilation *compilation, int *like);
 
 /* What the ranks of a process, whose schedules are given, and those of another one put into each
  * other's memory by a network. */
+bool peal_has_puts(const peal_schedule *schedule);
 void peal_list_puts(const peal_schedule *const *schedule, int count, int process, peal_arena *arena,
                     peal_pair *out);
 

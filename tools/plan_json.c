@@ -203,6 +203,8 @@ static json_t *put_of(const peal_put *put, const char *way, int process)
 static json_t *puts_of(const peal_schedule *schedule)
 {
     json_t *list = json_array();
+    if (!peal_has_puts(schedule))
+        return list;
     peal_arena *arena = peal_arena_create();
     if (!arena)
         command_end_without_memory(sizeof(peal_put));

@@ -86,6 +86,14 @@ static uint64_t sort(put_list *list)
     return hash;
 }
 
+bool peal_has_puts(const peal_schedule *schedule)
+{
+    for (int c = 0; c < schedule->channel_count; c++)
+        if (schedule->channel[c].transport == PEAL_TRANSPORT_TCP)
+            return true;
+    return false;
+}
+
 void peal_list_puts(const peal_schedule *const *schedule, int count, int process, peal_arena *arena,
                     peal_pair *out)
 {

@@ -34,10 +34,7 @@ static void print_all(const peal_schedule *s, peal_arena *arena, FILE *f)
 
 void peal_schedule_print_puts(const peal_schedule *s, FILE *f)
 {
-    bool any = false;
-    for (int c = 0; c < s->channel_count; c++)
-        any |= s->channel[c].transport == PEAL_TRANSPORT_TCP;
-    peal_arena *arena = any ? peal_arena_create() : NULL;
+    peal_arena *arena = peal_has_puts(s) ? peal_arena_create() : NULL;
     if (arena)
         print_all(s, arena, f);
     peal_arena_destroy(arena);
