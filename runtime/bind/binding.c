@@ -199,7 +199,7 @@ static peal_status import(void *user, int process, int rank, int64_t bytes, unsi
     return PEAL_STATUS_OK;
 }
 
-/* Only what this process's own messages need is ever touched. */
+/* Only what this process's own messages need is ever touched; on a device all of it is pinned. */
 static peal_status shadow(void *user, int64_t bytes, unsigned char **base)
 {
     peal_binding *binding = user;

@@ -1,6 +1,7 @@
 /* The exchange alone: every halo point is compared with what its owner has, over ranks of one
  * process and over processes, in peal's memory and in the caller's. */
 #define _GNU_SOURCE
+#include "runtime/network/tcp.h"
 #include "tests/runtime/job.h"
 
 #include <peal/exchange.h>
@@ -9,6 +10,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -417,6 +420,43 @@ static void misuse(void **state)
     peal_session_destroy(session);
 }
 
+static void limit_buffer(const peal_session *session, int other, int which, int bytes)
+{
+    int socket = session->network->link[other]->socket;
+    TEAM_CHECK(setsockopt(socket, SOL_SOCKET, which, &bytes, sizeof(bytes)) == 0);
+}
+
+/* Process 1 sends its border and stays away; that of process 0 does not fit into the sockets. */
+static int member_does_not_take(test_team *team, int process)
+{
+    enum { LARGE = 20000 };
+    peal_session *session;
+    peal_exchange *exchange;
+    TEAM_CHECK(job_open(team, process, process == 0 ? 0.5 : 60, &session) == PEAL_STATUS_OK);
+    const peal_halo_desc desc = {.size_bytes = sizeof(desc),
+                                 .axis_count = 2,
+                                 .dims = {1, 2},
+                                 .extent = {LARGE, 4},
+                                 .width = {0, 1},
+                                 .field_count = 1};
+    TEAM_CHECK(peal_exchange_create(session, &desc, &exchange) == PEAL_STATUS_OK);
+    limit_buffer(session, !process, process == 0 ? SO_SNDBUF : SO_RCVBUF, 4096);
+    limit_buffer(session, !process, process == 0 ? SO_RCVBUF : SO_SNDBUF, 16 * LARGE);
+    job_pass_together(team, process);
+    TEAM_CHECK(peal_exchange_start(exchange, NULL) == PEAL_STATUS_OK);
+    if (process == 0) {
+        TEAM_CHECK(peal_exchange_wait(exchange) == PEAL_STATUS_DEADLINE);
+        TEAM_CHECK(
+            job_reported(session, PEAL_E_BORDER_LATE, "has not taken what exchange 1 sends"));
+    } else {
+        while (!peal_session_status(session))
+            usleep(1000);
+    }
+    TEAM_CHECK(peal_exchange_destroy(exchange) != PEAL_STATUS_OK);
+    peal_session_destroy(session);
+    return 0;
+}
+
 /* Messages between blocks of processes go over sockets. */
 static void over_hosts(void **state)
 {
@@ -425,6 +465,7 @@ static void over_hosts(void **state)
         assert_int_equal(setenv("PEAL_TEST_HOSTS", hosts[i], 1), 0);
         processes(state);
         faults(state);
+        job_run_all(2, member_does_not_take);
     }
     unsetenv("PEAL_TEST_HOSTS");
 }

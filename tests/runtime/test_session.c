@@ -50,6 +50,12 @@ static void descriptors(void **state)
     (void)state;
     refuse_desc((peal_session_desc){.size_bytes = sizeof(peal_session_desc), .deadline_s = -1},
                 "E350");
+    refuse_desc((peal_session_desc){.size_bytes = sizeof(peal_session_desc),
+                                    .network_ports = {5, 4}},
+                "E350");
+    refuse_desc((peal_session_desc){.size_bytes = sizeof(peal_session_desc),
+                                    .network_interface = "10.1.0.0/99"},
+                "E350");
     refuse_desc((peal_session_desc){.size_bytes = sizeof(peal_session_desc), .deadline_s = 1e300},
                 "E350");
     refuse_desc((peal_session_desc){.size_bytes = 3}, NULL);

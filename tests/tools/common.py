@@ -77,6 +77,34 @@ def mpirun(processes, *arguments):
     return ("mpirun", "--oversubscribe", "-n", str(processes), *arguments)
 
 
+KILLING_KERNEL = """#include <signal.h>
+#include <unistd.h>
+PEAL_KERNEL(work)(peal_tile t, PEAL_READ(double, u), PEAL_WRITE(double, v), long step)
+{
+    if (t.lo[0] > 0 && step == 20)
+        kill(getpid(), SIGKILL);
+    PEAL_FOR_1D(t, x) PEAL_AT(v, x) = PEAL_AT(u, x) + 1;
+}
+"""
+KILLING_SPEC = """peal: 1
+kernels: k.c
+fields: {u: {size: [8], halo: [1]}, v: {like: u}}
+repeat: 100000000
+step:
+  - {exchange: u}
+  - {task: work, box: v, read: {u: {star: 1}}, write: v, args: [step]}
+  - {swap: [u, v]}
+"""
+
+
+def spec_that_kills(folder):
+    """Path of a spec, new in the folder, whose step 20 kills the process of the last rank."""
+    for name, text in (("k.c", KILLING_KERNEL), ("s.yaml", KILLING_SPEC)):
+        with open(os.path.join(folder, name), "w", encoding="ascii") as file:
+            file.write(text)
+    return os.path.join(folder, "s.yaml")
+
+
 def descendants(pid):
     """Processes below pid, from /proc."""
     parents = {}

@@ -4,29 +4,11 @@ import os
 import tempfile
 import unittest
 
-from common import ROOT, SPECS, environment, main, peal, peal_json
+from common import ROOT, SPECS, environment, main, peal, peal_json, spec_that_kills
 
 # Small ones; mesh and what has no parts for so many ranks are left out.
 SAMPLES = {"jacobi2d/jacobi2d": ["nx=64", "ny=66"], "heat3d/heat3d": [], "cg/cg": ["n=64"], "halo/halo": [],
            "denoise/denoise": [], "particles/particles": [], "bfs/bfs": []}
-KILLED = """#include <signal.h>
-#include <unistd.h>
-PEAL_KERNEL(work)(peal_tile t, PEAL_READ(double, u), PEAL_WRITE(double, v), long step)
-{
-    if (t.lo[0] > 0 && step == 20)
-        kill(getpid(), SIGKILL);
-    PEAL_FOR_1D(t, x) PEAL_AT(v, x) = PEAL_AT(u, x) + 1;
-}
-"""
-SPEC = """peal: 1
-kernels: k.c
-fields: {u: {size: [8], halo: [1]}, v: {like: u}}
-repeat: 1000000
-step:
-  - {exchange: u}
-  - {task: work, box: v, read: {u: {star: 1}}, write: v, args: [step]}
-  - {swap: [u, v]}
-"""
 
 
 class Network(unittest.TestCase):
@@ -115,12 +97,10 @@ class Network(unittest.TestCase):
 
     def test_a_killed_process_is_told(self):
         with tempfile.TemporaryDirectory() as folder:
-            for name, text in (("k.c", KILLED), ("s.yaml", SPEC)):
-                with open(os.path.join(folder, name), "w", encoding="ascii") as file:
-                    file.write(text)
+            path = spec_that_kills(folder)
             for mode in ("sync", "stream", "fused"):
                 with self.subTest(mode):
-                    code, _, err = peal("run", os.path.join(folder, "s.yaml"), "-n", "2", "--mode", mode, "--transport",
+                    code, _, err = peal("run", path, "-n", "2", "--mode", mode, "--transport",
                                         "tcp", "--deadline", "60s")
                     self.assertEqual(code, 5, err)
                     self.assertRegex(err, r"process 1 .*(killed|SIGKILL|signal 9)")

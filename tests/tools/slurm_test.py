@@ -8,7 +8,7 @@ import time
 import unittest
 
 import namespaces
-from common import PEAL, ROOT, environment, main, share
+from common import PEAL, ROOT, environment, main, share, spec_that_kills
 from namespaces import SAMPLES
 
 FOLDERS = ("state", "h0", "h1", "log", "munge")
@@ -35,24 +35,6 @@ PartitionName=all Nodes=h0,h1 Default=YES OverSubscribe=FORCE
 MUNGE = ("munged --force --key-file=/run/slurm/munge/key --socket=/run/slurm/munge/socket --pid-file=/run/slurm/munge/pid "
          "--log-file=/run/slurm/munge/log --seed-file=/run/slurm/munge/seed")
 NODE = "hostname {host}; mount -t tmpfs none /dev/shm; TMPDIR=/dev/shm exec slurmd -N {host}"
-KILLED = """#include <signal.h>
-#include <unistd.h>
-PEAL_KERNEL(work)(peal_tile t, PEAL_READ(double, u), PEAL_WRITE(double, v), long step)
-{
-    if (t.lo[0] > 0 && step == 20)
-        kill(getpid(), SIGKILL);
-    PEAL_FOR_1D(t, x) PEAL_AT(v, x) = PEAL_AT(u, x) + 1;
-}
-"""
-SPEC = """peal: 1
-kernels: k.c
-fields: {u: {size: [8], halo: [1]}, v: {like: u}}
-repeat: 100000000
-step:
-  - {exchange: u}
-  - {task: work, box: v, read: {u: {star: 1}}, write: v, args: [step]}
-  - {swap: [u, v]}
-"""
 
 
 class Slurm(unittest.TestCase):
@@ -103,10 +85,7 @@ class Slurm(unittest.TestCase):
 
     def test_a_killed_process_is_told(self):
         with tempfile.TemporaryDirectory() as folder:
-            for name, text in (("k.c", KILLED), ("s.yaml", SPEC)):
-                with open(os.path.join(folder, name), "w", encoding="ascii") as file:
-                    file.write(text)
-            code, _, err = self.srun(2, "run", os.path.join(folder, "s.yaml"), "--mode", "stream", "--deadline", "60s")
+            code, _, err = self.srun(2, "run", spec_that_kills(folder), "--mode", "stream", "--deadline", "60s")
             self.assertNotEqual(code, 0, err)
             self.assertTrue(re.search(r"process 1 \(pid \d+\) is gone", err) or "Killed" in err, err)
 
