@@ -40,7 +40,7 @@ const char *peal_mode_name(peal_mode mode)
 
 const char *peal_transport_name(peal_transport_kind kind)
 {
-    static const char *const names[PEAL_TRANSPORT_COUNT] = {"self", "shm", "p2p", "tcp"};
+    static const char *const names[PEAL_TRANSPORT_COUNT] = {"self", "shm", "p2p", "tcp", "ucx"};
     return names[kind];
 }
 
@@ -56,27 +56,58 @@ const char *peal_link_name(peal_link_class link)
     return names[link];
 }
 
-bool peal_transport_is_network(const char *name)
+/* A word of them, or all of them. */
+static bool is_word(const char *words, size_t length, const char *word)
 {
-    return name && !strcmp(name, peal_transport_name(PEAL_TRANSPORT_TCP));
+    return strlen(word) == length && !strncmp(words, word, length);
 }
 
-bool peal_transport_is_known(const char *name)
+static peal_transport_kind network_named(const char *word)
 {
-    if (!name || !strcmp(name, "auto") || !strcmp(name, "p2p") || peal_transport_is_network(name))
+    return !strcmp(word, peal_transport_name(PEAL_TRANSPORT_TCP))   ? PEAL_TRANSPORT_TCP
+           : !strcmp(word, peal_transport_name(PEAL_TRANSPORT_UCX)) ? PEAL_TRANSPORT_UCX
+                                                                    : PEAL_TRANSPORT_SELF;
+}
+
+/* Of what comes before a "+". */
+static size_t path_length(const char *words)
+{
+    return strcspn(words, "+");
+}
+
+bool peal_transport_sets_apart(const char *words)
+{
+    return words && network_named(words) != PEAL_TRANSPORT_SELF;
+}
+
+peal_transport_kind peal_transport_between_hosts(const char *words)
+{
+    const char *plus = words ? strchr(words, '+') : NULL;
+    peal_transport_kind kind = network_named(plus ? plus + 1 : words ? words : "");
+    return kind == PEAL_TRANSPORT_SELF ? PEAL_TRANSPORT_TCP : kind;
+}
+
+bool peal_transport_is_known(const char *words)
+{
+    if (!words || peal_transport_sets_apart(words))
+        return true;
+    size_t length = path_length(words);
+    if (words[length] && network_named(words + length + 1) == PEAL_TRANSPORT_SELF)
+        return false;
+    if (is_word(words, length, "auto") || is_word(words, length, "p2p"))
         return true;
     for (int path = PEAL_PATH_VMM; path < PEAL_PATH_COUNT; path++)
-        if (!strcmp(name, peal_path_name((peal_path)path)))
+        if (is_word(words, length, peal_path_name((peal_path)path)))
             return true;
     return false;
 }
 
-bool peal_transport_allows(const char *name, peal_path path)
+bool peal_transport_allows(const char *words, peal_path path)
 {
     const char *own = peal_path_name(path);
-    size_t length = name ? strlen(name) : 0;
-    return !name || !strcmp(name, "auto") ||
-           (!strncmp(name, own, length) && (own[length] == ':' || own[length] == 0));
+    size_t length = words ? path_length(words) : 0;
+    return !words || is_word(words, length, "auto") ||
+           (!strncmp(words, own, length) && (own[length] == ':' || own[length] == 0));
 }
 
 int64_t peal_lowering_tile(const char *words)

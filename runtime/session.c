@@ -167,7 +167,7 @@ static void free_session(peal_session *session)
 {
     peal_session_forget_forks(session);
     peal_control_close(session->control); /* nobody has memory of this process open any more */
-    peal_session_close_network(session);
+    peal_session_close_networks(session);
     peal_session_close_device(session);
     peal_originals_destroy(session->originals);
     if (session->board.base)

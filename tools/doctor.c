@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "tools/doctor.h"
 #include "runtime/bootstrap/bootstrap.h"
+#include "runtime/network/network.h"
 #include "tools/command.h"
 #include "tools/job.h"
 #include "tools/output.h"
@@ -97,6 +98,18 @@ static void look_at_compiler(peal_findings *out)
                      name);
 }
 
+/* What carries messages between hosts. */
+static void look_at_networks(peal_findings *out)
+{
+    char text[200];
+    for (peal_transport_kind kind = PEAL_TRANSPORT_TCP; kind < PEAL_TRANSPORT_COUNT; kind++) {
+        bool usable = peal_network_describe(kind, text, sizeof(text));
+        char title[40];
+        snprintf(title, sizeof(title), "network %s", peal_transport_name(kind));
+        findings_add(out, title, usable ? FINDING_ON : FINDING_OFF, "%s", text);
+    }
+}
+
 static void look_at_parts(peal_findings *out)
 {
     int number;
@@ -113,7 +126,7 @@ static void look_at_parts(peal_findings *out)
     findings_add(out, "hwloc", PEAL_HAVE_HWLOC ? FINDING_ON : FINDING_OFF,
                  PEAL_HAVE_HWLOC ? "thread placement" : "built without it: threads aren't placed");
     look_at_gpus(out);
-    findings_add(out, "network", FINDING_ON, "TCP sockets between hosts");
+    look_at_networks(out);
 }
 
 /* Starts this command again in two processes, which only transfer. */

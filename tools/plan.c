@@ -161,7 +161,7 @@ const peal_command plan_command = {
     "      --rank R       only this rank's (default: all)\n"
     "      --mode M       serial, sync, stream, graph, fused, auto (default) or all\n"
     "      --backend B    for the host (default) or cuda, whether there are GPUs or not\n"
-    "      --transport T  between processes: tcp; on GPUs p2p (default), p2p:ipc or shm\n"
+    "      --transport T  between processes: tcp, ucx; on GPUs p2p (default), p2p:ipc or shm\n"
     "      --set K=V      override a param\n"
     "      --processes P  ranks live in this many processes (default: one each), of --threads\n"
     "                     T workers; or on --hosts a:2,b:2\n"

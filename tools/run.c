@@ -56,7 +56,7 @@ const peal_command run_command = {
     "  -n, --ranks N         ranks (default 1; under a launcher its processes)\n"
     "      --mode M          serial, sync, stream, graph, fused, all, or auto (default)\n"
     "      --backend B       host, cuda, or auto (default): GPUs if each process has one\n"
-    "      --transport T     auto (default), shm, tcp (sockets); GPUs: p2p, p2p:vmm, p2p:ipc\n"
+    "      --transport T     shm, tcp, ucx, auto+ucx (between hosts); GPUs: p2p:vmm, p2p:ipc\n"
     "      --verify          compare with serial, bit for bit; --verify-ranks N: on N ranks\n"
     "      --set K=V         override a param\n"
     "      --steps S         stop after S steps; --exposed: measure what messages add\n"

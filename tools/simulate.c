@@ -212,7 +212,7 @@ const peal_command simulate_command = {
     "      --set K=V      override a param\n"
     "      --processes P  ranks live in this many processes (default: one each)\n"
     "      --threads T    workers a process (default: those of the file, else one a rank)\n"
-    "      --transport T  between processes: tcp; on GPUs p2p (default), p2p:ipc or shm\n"
+    "      --transport T  between processes: tcp, ucx; on GPUs p2p (default), p2p:ipc or shm\n"
     "      --json         as JSON (schema peal.simulate/1)\n"
     "  -h, --help         this text\n"
     "\n"

@@ -254,8 +254,8 @@ static void prepare_op(host_rank *rank, int index)
     if (has_channel) {
         out->channel = &rank->schedule->channel[op->channel];
         prepare_words(rank, op, out);
-        out->remote = op->kind == PEAL_OP_WRITE && out->channel->transport == PEAL_TRANSPORT_TCP &&
-                      plan->desc.network;
+        out->remote = op->kind == PEAL_OP_WRITE &&
+                      peal_transport_is_network(out->channel->transport) && plan->desc.network;
     }
     if (op->kind == PEAL_OP_COPY)
         prepare_copy(rank, op, out);

@@ -69,9 +69,10 @@ typedef struct peal_plan_options {
                              until=unroll|while,plain=POINTS,steps=N", or some of them
                              (docs/guide.md says what each does); NULL: peal chooses */
     const char *transport; /* between processes on GPUs: "p2p" (device memory: "p2p:vmm" by handles,
-                              "p2p:ipc" by IPC), "shm" (staged in host memory); "tcp": as if each
-                              process were on a host of its own; NULL or "auto": the first of these
-                              but the last that all processes of a host can use */
+                              "p2p:ipc" by IPC), "shm" (staged in host memory); NULL or "auto":
+                              the first of these that all processes of a host can use. "+tcp" (the
+                              default) or "+ucx" after it says what goes between hosts. "tcp",
+                              "ucx": as if each process were on a host of its own */
     bool no_tuning;        /* mode auto leaves out what `peal tune` has found */
     const char *watch; /* what peal_plan_watch looks for: "nan", or "inf" (infinite values, too). In
                           mode serial the first task and tile that computes one ends the run
@@ -197,8 +198,8 @@ const char *peal_plan_choice(const peal_plan *plan);
 int peal_plan_rank_count(const peal_plan *plan);
 int peal_plan_workers(const peal_plan *plan);
 void peal_plan_dims(const peal_plan *plan, int dims[PEAL_RANK_AXES]);
-/* How its messages travel between processes: "p2p:vmm", "p2p:ipc", "shm" or "tcp"; "shm+tcp":
- * within hosts and between them; "self": there is one process, or mode serial. */
+/* How its messages travel between processes: "p2p:vmm", "p2p:ipc", "shm", "tcp" or "ucx";
+ * "shm+tcp": within hosts and between them; "self": there is one process, or mode serial. */
 const char *peal_plan_transport(const peal_plan *plan);
 /* The number that is equal on all ranks of equal plans. */
 uint64_t peal_plan_hash(const peal_plan *plan);

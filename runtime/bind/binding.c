@@ -264,7 +264,8 @@ static peal_transport_kind transport_with(peal_binding *binding, const peal_sche
     if (process == binding->process)
         return PEAL_TRANSPORT_SELF;
     if (!same_host(binding, process))
-        return PEAL_TRANSPORT_TCP;
+        return schedule->machine->network == PEAL_TRANSPORT_UCX ? PEAL_TRANSPORT_UCX
+                                                                : PEAL_TRANSPORT_TCP;
     return schedule->machine->accelerator && schedule->machine->path != PEAL_PATH_STAGED
                ? PEAL_TRANSPORT_P2P
                : PEAL_TRANSPORT_SHM;
@@ -296,7 +297,7 @@ static peal_status attach_rank(peal_binding *binding, peal_bound_rank *rank)
                                schedule->rank, binding->process, peer->rank, peer->process,
                                peal_transport_name(kind), reason);
         bool mailbox = kind == PEAL_TRANSPORT_SHM && is_staged(binding);
-        bool behind_arrays = mailbox || kind == PEAL_TRANSPORT_TCP;
+        bool behind_arrays = mailbox || peal_transport_is_network(kind);
         unsigned char **base = mailbox ? &rank->peer_mailbox[i] : &rank->peer_segment[i];
         peal_status status =
             transport->attach(&site, peer->process, peer->rank,
@@ -304,7 +305,7 @@ static peal_status attach_rank(peal_binding *binding, peal_bound_rank *rank)
                               base);
         if (status)
             return status;
-        if (kind == PEAL_TRANSPORT_TCP)
+        if (peal_transport_is_network(kind))
             place_shadow(binding, rank, i);
     }
     for (int c = 0; c < schedule->channel_count; c++)
@@ -322,8 +323,10 @@ peal_status peal_binding_attach(peal_binding *binding)
 
 peal_status peal_binding_connect(peal_binding *binding)
 {
-    bool has_puts = binding->transports >> PEAL_TRANSPORT_TCP & 1;
-    return has_puts ? peal_bound_puts_create(binding, &binding->puts) : PEAL_STATUS_OK;
+    for (peal_transport_kind kind = PEAL_TRANSPORT_TCP; kind < PEAL_TRANSPORT_COUNT; kind++)
+        if (binding->transports >> kind & 1) /* a plan uses one of them */
+            return peal_bound_puts_create(binding, kind, &binding->puts);
+    return PEAL_STATUS_OK;
 }
 
 void peal_binding_release(peal_binding *binding)

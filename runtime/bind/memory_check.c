@@ -25,7 +25,7 @@ static void add_shadows(int64_t *sum, const peal_schedule *schedule)
     for (int i = 0; i < schedule->channel_count; i++) {
         const peal_channel *c = &schedule->channel[i];
         int64_t bytes;
-        if (!c->outgoing || c->transport != PEAL_TRANSPORT_TCP || !c->staged_count)
+        if (!c->outgoing || !peal_transport_is_network(c->transport) || !c->staged_count)
             continue;
         if (peal_multiply_overflows(c->slots, c->staging_bytes, &bytes))
             bytes = INT64_MAX / 2;

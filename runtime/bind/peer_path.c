@@ -2,6 +2,7 @@
  * of the others, then a path is tried out: each process makes a little memory, and maps that of the
  * next one. What is found out is kept in the session. */
 #include "runtime/bind/peer_path.h"
+#include "runtime/network/network.h"
 #include "runtime/session/device.h"
 
 #include <stdlib.h>
@@ -11,30 +12,41 @@ enum { TRIAL_BYTES = 4096 };
 
 peal_status peal_transport_check(const char *name, peal_diagnostics *diagnostics)
 {
-    if (peal_transport_is_known(name))
-        return PEAL_STATUS_OK;
-    return peal_report(diagnostics, PEAL_E_UNKNOWN_TRANSPORT, PEAL_NO_SOURCE,
-                       "auto, p2p, p2p:vmm, p2p:ipc, shm or tcp", "there is no transport '%s'",
-                       name);
+    if (peal_transport_is_known(name)) {
+        const char *reason = peal_network_refuses(peal_transport_between_hosts(name));
+        if (!reason)
+            return PEAL_STATUS_OK;
+        return peal_report(diagnostics, PEAL_E_NO_NETWORK_ENGINE, PEAL_NO_SOURCE,
+                           "install it (libucx0, libucx-dev to build), or use tcp",
+                           "transport %s was asked for: %s", name, reason);
+    }
+    return peal_report(
+        diagnostics, PEAL_E_UNKNOWN_TRANSPORT, PEAL_NO_SOURCE,
+        "auto, p2p, p2p:vmm, p2p:ipc or shm, with +tcp or +ucx after it, or tcp or ucx",
+        "there is no transport '%s'", name);
 }
 
 peal_status peal_transport_check_host(const char *name, peal_diagnostics *diagnostics)
 {
-    if (peal_transport_allows(name, PEAL_PATH_STAGED) || peal_transport_is_network(name))
+    if (peal_transport_allows(name, PEAL_PATH_STAGED) || peal_transport_sets_apart(name))
         return PEAL_STATUS_OK;
-    return peal_report(diagnostics, PEAL_E_NO_GPU_TRANSPORT, PEAL_NO_SOURCE,
-                       "processes reach each other's host memory by shm, or over sockets by tcp",
-                       "transport %s was asked for, but the ranks run on the CPU", name);
+    return peal_report(
+        diagnostics, PEAL_E_NO_GPU_TRANSPORT, PEAL_NO_SOURCE,
+        "processes reach each other's host memory by shm, or over a network by tcp or ucx",
+        "transport %s was asked for, but the ranks run on the CPU", name);
 }
 
 peal_status peal_transport_check_reach(const peal_session *session, const char *name)
 {
-    bool reaches = !name || !strcmp(name, "auto") || peal_transport_is_network(name);
+    bool reaches =
+        !name || !strcmp(name, "auto") || strchr(name, '+') || peal_transport_sets_apart(name);
     if (reaches || !peal_session_spans_hosts(session))
         return PEAL_STATUS_OK;
-    return peal_report(session->diagnostics, PEAL_E_SEVERAL_HOSTS, PEAL_NO_SOURCE,
-                       "leave the transport to auto, or start all processes on one host",
-                       "transport %s was asked for, but the processes run on several hosts", name);
+    return peal_report(
+        session->diagnostics, PEAL_E_SEVERAL_HOSTS, PEAL_NO_SOURCE,
+        "leave the transport to auto, say what goes between hosts (shm+tcp, shm+ucx), or start all "
+        "processes on one host",
+        "transport %s was asked for, but the processes run on several hosts", name);
 }
 
 /* ---- trying ---- */

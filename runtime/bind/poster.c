@@ -18,6 +18,7 @@ enum { IDLE_PARTS = 16 };
 
 struct peal_poster {
     peal_session *session;
+    const peal_session_network *network;
     peal_network_plan *plan;
     const peal_pair *pair;
     int count;
@@ -28,14 +29,15 @@ struct peal_poster {
     double cpu_s;
 };
 
-peal_poster *peal_poster_create(peal_session *session, peal_network_plan *plan,
+peal_poster *peal_poster_create(const peal_session_network *network, peal_network_plan *plan,
                                 const peal_pair *pair, int count)
 {
     peal_poster *self = calloc(1, sizeof(*self));
     bool fits = self && (self->posted = calloc((size_t)count + 1, sizeof(*self->posted)));
     if (!self)
         return NULL;
-    self->session = session;
+    self->session = network->session;
+    self->network = network;
     self->plan = plan;
     self->pair = pair;
     for (; fits && self->count < count; self->count++) {
@@ -64,7 +66,7 @@ void peal_poster_destroy(peal_poster *self)
  * come to an end, stays here. */
 static bool post(peal_poster *self)
 {
-    const peal_network_ops *engine = self->session->engine;
+    const peal_network_ops *engine = self->network->engine;
     bool any = false;
     for (int p = 0; p < self->count; p++)
         for (int i = 0; i < self->pair[p].out_count; i++) {
@@ -116,8 +118,8 @@ static void *run(void *argument)
             continue;
         int64_t sleep_ns = idle_ns / IDLE_PARTS; /* what a message may wait, of a pause so long */
         sleep_ns = sleep_ns > first_sleep_ns ? sleep_ns : first_sleep_ns;
-        session->engine->sleep(session->network,
-                               sleep_ns < longest_sleep_ns ? sleep_ns : longest_sleep_ns);
+        self->network->engine->sleep(self->network->opened,
+                                     sleep_ns < longest_sleep_ns ? sleep_ns : longest_sleep_ns);
     }
     post(self);
     self->cpu_s += (double)peal_clock_thread_cpu_ns() * 1e-9;
@@ -142,10 +144,11 @@ static peal_status settle(peal_poster *self, int64_t deadline_ns)
 {
     const int64_t slice_ns = 1000000;
     peal_session *session = self->session;
+    const peal_session_network *network = self->network;
     peal_patience patience = peal_patience_begin(peal_clock_ns(), deadline_ns);
     for (;;) {
         peal_session_turn(session);
-        if (atomic_load(&session->abort_word) || session->engine->settle(session->network))
+        if (atomic_load(&session->abort_word) || network->engine->settle(network->opened))
             return PEAL_STATUS_OK;
         if (peal_patience_is_over(&patience, peal_clock_ns())) {
             if (!peal_session_others_run(session))
@@ -154,7 +157,7 @@ static peal_status settle(peal_poster *self, int64_t deadline_ns)
                                    (double)deadline_ns * 1e-9);
             patience = peal_patience_begin(peal_clock_ns(), deadline_ns);
         }
-        session->engine->sleep(session->network, slice_ns);
+        network->engine->sleep(network->opened, slice_ns);
     }
 }
 

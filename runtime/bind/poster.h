@@ -9,7 +9,7 @@
 typedef struct peal_poster peal_poster;
 
 /* Of a plan's bound puts, which stay until destroy. NULL: no memory. */
-peal_poster *peal_poster_create(peal_session *session, peal_network_plan *plan,
+peal_poster *peal_poster_create(const peal_session_network *network, peal_network_plan *plan,
                                 const peal_pair *pair, int count);
 /* Not while it runs. NULL is fine, here and below. */
 void peal_poster_destroy(peal_poster *poster);

@@ -15,6 +15,7 @@ typedef struct put_place {
 struct peal_bound_puts {
     peal_network_hook hook;
     peal_session *session;
+    peal_session_network *network;
     peal_arena *arena;
     peal_pair *pair;
     int count;
@@ -28,7 +29,7 @@ static bool has_puts(const peal_binding *binding, int process)
     for (int i = 0; i < binding->count; i++) {
         const peal_schedule *schedule = binding->rank[i].schedule;
         for (int k = 0; k < schedule->channel_count; k++)
-            if (schedule->channel[k].transport == PEAL_TRANSPORT_TCP &&
+            if (peal_transport_is_network(schedule->channel[k].transport) &&
                 schedule->peer[schedule->channel[k].peer_index].process == process)
                 return true;
     }
@@ -108,7 +109,7 @@ static void due(void *user, int index, int channel, bool credit, uint64_t value)
 {
     const peal_bound_puts *puts = user;
     put_place place = puts->place[index][2 * channel + credit];
-    puts->session->engine->due(puts->plan, place.pair, place.put, value);
+    puts->network->engine->due(puts->plan, place.pair, place.put, value);
 }
 
 static void progress(void *user)
@@ -120,14 +121,14 @@ static void progress(void *user)
 static void sleep_until_some(void *user, int64_t ns)
 {
     const peal_bound_puts *puts = user;
-    puts->session->engine->sleep(puts->session->network, ns);
+    puts->network->engine->sleep(puts->network->opened, ns);
 }
 
 static bool settle(void *user)
 {
     const peal_bound_puts *puts = user;
     peal_session_turn(puts->session);
-    return puts->session->engine->settle(puts->session->network);
+    return puts->network->engine->settle(puts->network->opened);
 }
 
 static bool others_run(void *user)
@@ -136,7 +137,8 @@ static bool others_run(void *user)
     return peal_session_others_run(puts->session);
 }
 
-peal_status peal_bound_puts_create(const peal_binding *binding, peal_bound_puts **out)
+peal_status peal_bound_puts_create(const peal_binding *binding, peal_transport_kind kind,
+                                   peal_bound_puts **out)
 {
     peal_bound_puts *puts = calloc(1, sizeof(*puts));
     peal_arena *arena = peal_arena_create();
@@ -150,13 +152,13 @@ peal_status peal_bound_puts_create(const peal_binding *binding, peal_bound_puts 
                                      sleep_until_some,   settle, others_run};
     peal_status status = bind_all(puts, binding);
     if (!status)
-        status = peal_session_open_network(binding->session);
+        status = peal_session_open_network(binding->session, kind, &puts->network);
     if (!status) /* the number is the same in all processes */
-        status = binding->session->engine->attach(binding->session->network, (uint32_t)binding->key,
-                                                  puts->pair, puts->count,
-                                                  binding->session->diagnostics, &puts->plan);
+        status =
+            puts->network->engine->attach(puts->network->opened, (uint32_t)binding->key, puts->pair,
+                                          puts->count, binding->session->diagnostics, &puts->plan);
     if (!status && binding->space.memory) {
-        puts->poster = peal_poster_create(binding->session, puts->plan, puts->pair, puts->count);
+        puts->poster = peal_poster_create(puts->network, puts->plan, puts->pair, puts->count);
         status = puts->poster ? PEAL_STATUS_OK : no_memory(binding);
     }
     if (status)
@@ -187,7 +189,7 @@ void peal_bound_puts_destroy(peal_bound_puts *puts)
         return;
     peal_poster_destroy(puts->poster);
     if (puts->plan)
-        puts->session->engine->detach(puts->plan);
+        puts->network->engine->detach(puts->plan);
     peal_arena_destroy(puts->arena);
     free(puts);
 }

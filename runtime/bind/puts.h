@@ -8,9 +8,10 @@
 typedef struct peal_binding peal_binding;
 typedef struct peal_bound_puts peal_bound_puts;
 
-/* Needs the peers' segments and shadows. Connects to the processes of other hosts: all of them do.
- */
-peal_status peal_bound_puts_create(const peal_binding *binding, peal_bound_puts **out);
+/* Needs the peers' segments and shadows. Connects to the processes of other hosts by a network's
+ * transport: all of them do. */
+peal_status peal_bound_puts_create(const peal_binding *binding, peal_transport_kind kind,
+                                   peal_bound_puts **out);
 /* NULL is fine. */
 void peal_bound_puts_destroy(peal_bound_puts *puts);
 /* Sums over the lists of puts: what all processes send is what all processes take iff the sums of

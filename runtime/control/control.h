@@ -81,6 +81,10 @@ void peal_control_withdraw(peal_control *control, int key);
  * process. Both ask for it once, with the same key; in any order: who asks for it first waits at
  * most the deadline for the other one, or does not wait. Several at a time differ in their keys. */
 peal_status peal_control_connect(peal_control *control, int process, int key, int *stream);
+/* Exactly so many bytes of such a stream: waits at most the deadline, or until the job has failed.
+ */
+peal_status peal_control_read(peal_control *control, int process, int stream, void *data,
+                              size_t bytes);
 
 /* Questions of a few words that a process answers at once, whatever it computes: for what a job
  * counts in one place. `answer` is called on a thread of the control's with its lock held: it waits

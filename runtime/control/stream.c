@@ -7,6 +7,7 @@
 #include "runtime/control/internal.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -112,4 +113,27 @@ peal_status peal_control_connect(peal_control *control, int process, int key, in
         return status;
     return own > process ? connect_to(control, process, key, stream)
                          : await(control, process, key, stream);
+}
+
+peal_status peal_control_read(peal_control *control, int process, int stream, void *data,
+                              size_t bytes)
+{
+    peal_patience patience = peal_patience_begin(peal_clock_ns(), control->deadline_ns);
+    size_t have = 0;
+    for (;;) {
+        int got = peal_read_frame(stream, data, bytes, &have);
+        if (got > 0)
+            return PEAL_STATUS_OK;
+        if (got < 0)
+            return peal_control_lost_owner(control, process, "it had said where it is", NULL);
+        peal_status status = peal_control_cause_status(control);
+        if (status != PEAL_STATUS_OK)
+            return status;
+        if (peal_patience_is_over(&patience, peal_clock_ns()))
+            return peal_report(control->diagnostics, PEAL_E_MEMORY_NOT_OFFERED, (peal_source){0},
+                               NULL, "process %d has not said where it is within %.3g s", process,
+                               (double)control->deadline_ns * 1e-9);
+        struct pollfd events[2] = {{stream, POLLIN, 0}, {control->aborted, POLLIN, 0}};
+        poll(events, 2, peal_patience_slice_ms(&patience, peal_clock_ns()));
+    }
 }

@@ -37,7 +37,8 @@ static peal_status choose_machine(peal_exchange *exchange, const peal_halo_desc 
         .workers = 1,
         .cache_bytes = 1 << 20,
         .node = peal_control_hosts(session->control),
-        .apart = peal_transport_is_network(desc->transport),
+        .apart = peal_transport_sets_apart(desc->transport),
+        .network = peal_transport_between_hosts(desc->transport),
     };
     if (exchange->machine.ranks < processes)
         return peal_report(session->diagnostics, PEAL_E_FEWER_RANKS_THAN_PROCESSES, PEAL_NO_SOURCE,

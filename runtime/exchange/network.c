@@ -15,7 +15,8 @@ void peal_exchange_pause(const peal_exchange *exchange, const peal_exchange_word
     const int64_t longest_ns = 1000000;
     const peal_network_hook *network = peal_bound_puts_hook(exchange->binding.puts);
     peal_session_turn(exchange->session);
-    if (network && word->channel->transport == PEAL_TRANSPORT_TCP && peal_backoff_sleeps(backoff))
+    if (network && peal_transport_is_network(word->channel->transport) &&
+        peal_backoff_sleeps(backoff))
         network->sleep(network->user, longest_ns);
     else
         peal_backoff_wait(backoff);

@@ -67,7 +67,7 @@ static peal_exchange_word word_of(const builder *b, const peal_op *op, phase whe
         .quantum = channel->quantum,
         .channel = channel,
         .rank = b->schedule->rank,
-        .index = !waits && channel->transport == PEAL_TRANSPORT_TCP ? b->rank : -1,
+        .index = !waits && peal_transport_is_network(channel->transport) ? b->rank : -1,
         .number = op->channel,
         .credit = op->credit,
     };

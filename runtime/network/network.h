@@ -13,5 +13,12 @@ typedef struct peal_put_frame {
 _Static_assert(sizeof(peal_put_frame) == 24, "a frame's header has 24 bytes");
 
 extern const peal_network_ops peal_network_tcp; /* by sockets */
+extern const peal_network_ops peal_network_ucx; /* not in builds without UCX's headers */
+
+/* The engine of a transport between hosts; why this process cannot use it, NULL: it can. */
+const peal_network_ops *peal_network_of(peal_transport_kind kind);
+const char *peal_network_refuses(peal_transport_kind kind);
+/* What the engine is, or why this process cannot use it (false). */
+bool peal_network_describe(peal_transport_kind kind, char *text, size_t bytes);
 
 #endif

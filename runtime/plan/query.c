@@ -141,15 +141,18 @@ const char *peal_plan_transport(const peal_plan *plan)
         return "";
     if (plan->machine.processes == 1)
         return peal_transport_name(PEAL_TRANSPORT_SELF);
-    static const char *const mixed[PEAL_PATH_COUNT] = {"tcp", "p2p:vmm+tcp", "p2p:ipc+tcp",
-                                                       "shm+tcp"};
+    static const char *const mixed[2][PEAL_PATH_COUNT] = {{"tcp", "p2p:vmm+tcp", "p2p:ipc+tcp",
+                                                           "shm+tcp"},
+                                                          {"ucx", "p2p:vmm+ucx", "p2p:ipc+ucx",
+                                                           "shm+ucx"}};
     const peal_machine *machine = &plan->machine;
+    const char *const *words = mixed[machine->network == PEAL_TRANSPORT_UCX];
     int hosts = peal_machine_hosts(machine);
     if (hosts == machine->processes)
-        return peal_transport_name(PEAL_TRANSPORT_TCP);
+        return words[PEAL_PATH_NONE];
     if (machine->accelerator)
-        return hosts > 1 ? mixed[machine->path] : peal_path_name(machine->path);
-    return hosts > 1 ? mixed[PEAL_PATH_STAGED] : peal_transport_name(PEAL_TRANSPORT_SHM);
+        return hosts > 1 ? words[machine->path] : peal_path_name(machine->path);
+    return hosts > 1 ? words[PEAL_PATH_STAGED] : peal_transport_name(PEAL_TRANSPORT_SHM);
 }
 
 uint64_t peal_plan_hash(const peal_plan *plan)

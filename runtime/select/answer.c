@@ -84,6 +84,7 @@ static void add_machine(peal_sha256 *hash, const peal_plan *plan)
     add_number(hash, (uint64_t)plan->options.threads);
     add_number(hash, (uint64_t)machine->path);
     add_number(hash, machine->apart);
+    add_number(hash, machine->network);
     for (int p = 0; machine->node && p < machine->processes; p++)
         add_number(hash, (uint64_t)machine->node[p]);
     add_number(hash, machine->shares_device);

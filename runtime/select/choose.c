@@ -286,7 +286,8 @@ peal_status peal_plan_choose_on(peal_plan *plan, const peal_backend_ops *backend
     plan->machine.cache_bytes = cache_bytes();
     plan->machine.tile_points = peal_lowering_tile(options->lowering);
     plan->machine.accelerator = accelerator;
-    plan->machine.apart = peal_transport_is_network(options->transport);
+    plan->machine.apart = peal_transport_sets_apart(options->transport);
+    plan->machine.network = peal_transport_between_hosts(options->transport);
     plan->machine.node = peal_control_hosts(plan->session->control);
     plan->machine.traits = backend->traits;
     /* threads of the process for now: compare.c takes the fewest of all processes */

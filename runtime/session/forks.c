@@ -24,8 +24,9 @@ static void in_child(void)
 {
     for (peal_session *s = first; s; s = s->next) {
         peal_control_disown(s->control);
-        if (s->network)
-            s->engine->disown(s->network);
+        for (int i = 0; i < PEAL_NETWORK_COUNT; i++)
+            if (s->network[i].opened)
+                s->network[i].engine->disown(s->network[i].opened);
         atomic_store(&s->abort_word, PEAL_STATUS_PEER_LOST); /* what it computes is nobody's */
     }
     first = NULL;

@@ -4,19 +4,24 @@
 
 #include <stdio.h>
 
-enum { MESSAGE_STREAM = 0 /* of the control plane's streams */ };
 static const int64_t moment_ns = INT64_C(1000000000);
 
 static peal_status connect_to(void *user, int process, int *stream)
 {
-    peal_session *session = user;
-    return peal_control_connect(session->control, process, MESSAGE_STREAM, stream);
+    const peal_session_network *network = user;
+    return peal_control_connect(network->session->control, process, network->stream, stream);
+}
+
+static peal_status read_from(void *user, int process, int stream, void *data, size_t bytes)
+{
+    const peal_session_network *network = user;
+    return peal_control_read(network->session->control, process, stream, data, bytes);
 }
 
 /* A process that has died is told by the control plane, with more to say. */
 static void fail(void *user, peal_status status, const char *message)
 {
-    peal_session *session = user;
+    peal_session *session = ((const peal_session_network *)user)->session;
     if (status != PEAL_STATUS_PEER_LOST) {
         peal_report(session->diagnostics, PEAL_E_COLLECTIVE_MISMATCH, PEAL_NO_SOURCE, NULL, "%s",
                     message);
@@ -32,36 +37,52 @@ static void turn(void *session)
     peal_session_turn(session);
 }
 
-peal_status peal_session_open_network(peal_session *session)
+peal_status peal_session_open_network(peal_session *session, peal_transport_kind kind,
+                                      peal_session_network **out)
 {
-    if (session->network)
+    int index = (int)kind - PEAL_TRANSPORT_TCP;
+    peal_session_network *network = &session->network[index];
+    *out = network;
+    if (network->opened)
         return PEAL_STATUS_OK;
-    session->network_site = (peal_network_site){.size = sizeof(session->network_site),
-                                                .process = session->identity.process,
-                                                .processes = session->identity.processes,
-                                                .user = session,
-                                                .connect = connect_to,
-                                                .fail = fail};
-    session->engine = &peal_network_tcp;
+    network->session = session;
+    network->stream = index;
+    network->site = (peal_network_site){.size = sizeof(network->site),
+                                        .process = session->identity.process,
+                                        .processes = session->identity.processes,
+                                        .user = network,
+                                        .connect = connect_to,
+                                        .read = read_from,
+                                        .fail = fail};
+    network->engine = peal_network_of(kind);
     peal_status status =
-        session->engine->open(&session->network_site, session->diagnostics, &session->network);
+        network->engine->open(&network->site, session->diagnostics, &network->opened);
     if (!status) /* others may wait for room in our sockets */
         peal_control_meanwhile(session->control, turn, session);
     return status;
 }
 
-void peal_session_close_network(peal_session *session)
+void peal_session_close_networks(peal_session *session)
 {
-    if (session->network)
-        session->engine->close(session->network);
-    session->network = NULL;
+    for (int i = 0; i < PEAL_NETWORK_COUNT; i++) {
+        peal_session_network *network = &session->network[i];
+        if (network->opened)
+            network->engine->close(network->opened);
+        network->opened = NULL;
+    }
 }
 
 void peal_session_turn(peal_session *session)
 {
-    if (!session->network)
+    bool any = false;
+    for (int i = 0; i < PEAL_NETWORK_COUNT; i++) {
+        const peal_session_network *network = &session->network[i];
+        if (network->opened)
+            network->engine->progress(network->opened);
+        any |= network->opened != NULL;
+    }
+    if (!any)
         return;
-    session->engine->progress(session->network);
     int64_t lost_ns = atomic_load_explicit(&session->lost_stream_ns, memory_order_acquire);
     if (lost_ns && !peal_session_status(session) && peal_clock_ns() - lost_ns > moment_ns)
         peal_session_abort(session, PEAL_STATUS_PEER_LOST, session->lost_stream);

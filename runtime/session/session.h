@@ -37,6 +37,16 @@ typedef struct peal_barrier_slot {
     _Atomic int32_t pid;                   /* while it runs: unless it is stopped */
 } peal_barrier_slot;
 
+/* What carries messages to other hosts: an engine, and what it has opened here. */
+enum { PEAL_NETWORK_COUNT = 2 /* PEAL_TRANSPORT_TCP, and the rest of that enumeration */ };
+typedef struct peal_session_network {
+    const peal_network_ops *engine;
+    peal_network *opened; /* NULL: no plan has needed it */
+    peal_network_site site;
+    peal_session *session;
+    int stream; /* which of the control plane's streams between two processes are its own */
+} peal_session_network;
+
 struct peal_session {
     peal_session *next; /* of all: runtime/session/forks.c */
     peal_diagnostics *diagnostics;
@@ -59,11 +69,9 @@ struct peal_session {
     bool joined;                        /* all processes have come so far */
     bool fails_alike; /* all processes have found the same, and there is no board to agree by */
     int failed_first; /* the first process whose attempt failed, when last one did; -1: none */
-    const peal_network_ops *engine; /* of network */
-    peal_network *network;          /* runtime/session/network.c; NULL: no plan has needed one */
-    peal_network_site network_site;
-    _Atomic int64_t lost_stream_ns;   /* when a stream has ended; 0: none has */
-    char lost_stream[256];            /* which, in words */
+    peal_session_network network[PEAL_NETWORK_COUNT]; /* runtime/session/network.c */
+    _Atomic int64_t lost_stream_ns;                   /* when a stream has ended; 0: none has */
+    char lost_stream[256];                            /* which, in words */
     struct peal_originals *originals; /* base/originals.h: as they were before several runs */
     peal_log_level log_level;
     FILE *log;

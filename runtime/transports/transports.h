@@ -9,6 +9,7 @@ extern const peal_transport_ops peal_transport_self;
 extern const peal_transport_ops peal_transport_shm;
 extern const peal_transport_ops peal_transport_p2p;
 extern const peal_transport_ops peal_transport_tcp;
+extern const peal_transport_ops peal_transport_ucx;
 
 /* NULL: this build has no set-up for the kind. */
 const peal_transport_ops *peal_transport_of(peal_transport_kind kind);

@@ -89,7 +89,7 @@ static uint64_t sort(put_list *list)
 bool peal_has_puts(const peal_schedule *schedule)
 {
     for (int c = 0; c < schedule->channel_count; c++)
-        if (schedule->channel[c].transport == PEAL_TRANSPORT_TCP)
+        if (peal_transport_is_network(schedule->channel[c].transport))
             return true;
     return false;
 }
@@ -101,7 +101,7 @@ void peal_list_puts(const peal_schedule *const *schedule, int count, int process
     for (int i = 0; i < count; i++)
         for (int k = 0; k < schedule[i]->channel_count; k++) {
             const peal_channel *c = &schedule[i]->channel[k];
-            if (c->transport == PEAL_TRANSPORT_TCP &&
+            if (peal_transport_is_network(c->transport) &&
                 schedule[i]->peer[c->peer_index].process == process)
                 add_channel(schedule[i], i, k, &to, &from);
         }

@@ -1,8 +1,8 @@
 /* The list of transports, best first. */
 #include "scheduler/channels/transports.h"
 
-static const channel_transport *const transports[] = {&channel_self, &channel_p2p, &channel_shm,
-                                                      &channel_staged, &channel_network};
+static const channel_transport *const transports[] = {&channel_self,   &channel_p2p, &channel_shm,
+                                                      &channel_staged, &channel_tcp, &channel_ucx};
 
 const channel_transport *channel_transport_between(const peal_machine *machine, int from, int to)
 {

@@ -17,8 +17,8 @@ typedef struct channel_transport {
     int64_t in_place_bytes;
 } channel_transport;
 
-extern const channel_transport channel_self, channel_p2p, channel_shm, channel_staged,
-    channel_network;
+extern const channel_transport channel_self, channel_p2p, channel_shm, channel_staged, channel_tcp,
+    channel_ucx;
 
 /* The first transport that reaches, in the order of the list; NULL: none. */
 const channel_transport *channel_transport_between(const peal_machine *machine, int from, int to);

@@ -59,6 +59,7 @@ static const peal_network_ops engine = {.size = sizeof(engine),
 
 typedef struct bench {
     peal_session session;
+    peal_session_network *network;
     _Atomic uint64_t word[PUTS], in_word;
     peal_put out[PUTS], in;
     peal_pair pair[2];
@@ -69,8 +70,10 @@ typedef struct bench {
 static void open_bench(bench *b)
 {
     memset(b, 0, sizeof(*b));
-    b->session.engine = &engine;
-    b->session.network = (peal_network *)b;
+    b->network = &b->session.network[0];
+    *b->network = (peal_session_network){.engine = &engine,
+                                         .opened = (peal_network *)b,
+                                         .session = &b->session};
     b->session.cores = 1;
     b->session.identity.local_processes = 1;
     for (int i = 0; i < PUTS; i++)
@@ -81,7 +84,7 @@ static void open_bench(bench *b)
     b->pair[1] = (peal_pair){.process = 2, .out = b->out + 2, .out_count = 1};
     atomic_store(&told_count, 0);
     atomic_store(&unsent, 0);
-    b->poster = peal_poster_create(&b->session, NULL, b->pair, 2);
+    b->poster = peal_poster_create(b->network, NULL, b->pair, 2);
     assert_non_null(b->poster);
 }
 

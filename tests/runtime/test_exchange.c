@@ -422,7 +422,7 @@ static void misuse(void **state)
 
 static void limit_buffer(const peal_session *session, int other, int which, int bytes)
 {
-    int socket = session->network->link[other]->socket;
+    int socket = session->network->opened->link[other]->socket;
     TEAM_CHECK(setsockopt(socket, SOL_SOCKET, which, &bytes, sizeof(bytes)) == 0);
 }
 

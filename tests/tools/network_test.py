@@ -48,7 +48,39 @@ class Network(unittest.TestCase):
         self.assertEqual(code, 0, err)
         code, out, err = peal("run", name, "-n", "2", "--transport", "udp")
         self.assertEqual(code, 2, err)
-        self.assertIn("shm or tcp", err)
+        self.assertIn("or tcp or ucx alone", err)
+        for words in ("tcp+shm", "shm+", "+ucx", "shm+udp", "p2p:"):
+            with self.subTest(words):
+                code, out, err = peal("check", name, "-n", "2", "--transport", words)
+                self.assertEqual(code, 2, err)
+
+    def test_ucx(self):
+        name = os.path.join(ROOT, "samples", "heat3d", "heat3d.yaml")
+        code, out, err = peal("plan", name, "-n", "2", "--transport", "ucx", "--rank", "0")
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, r"out exchange .* ucx, \d+ bytes")
+        code, out, err = peal_json("explain", name, "--json", "--hosts", "a:2,b:2", "--transport", "auto+ucx")
+        self.assertEqual({path["path"] for path in out["paths"]}, {"shm", "ucx"}, err)
+        code, out, err = peal_json("doctor", "--json")
+        found = {item["name"]: item for item in out["findings"]}["network ucx"]
+        if found["state"] != "ok":
+            code, out, err = peal("run", name, "-n", "2", "--transport", "ucx")
+            self.assertEqual(code, 4, err)
+            self.assertIn(found["text"], err)
+            self.assertIn("E326", err)
+            self.skipTest(found["text"])
+        for spec, sets in SAMPLES.items():
+            with self.subTest(spec):
+                self.agrees(os.path.join(ROOT, "samples", spec + ".yaml"), 4, sets, options=["--transport", "ucx"])
+        # All messages are fetched; memory within pretended hosts.
+        _, out, err = peal("run", name, "-n", "4", "--mode", "sync", "--steps", "3", "--transport", "auto+ucx",
+                           env=environment(PEAL_TEST_HOSTS="2"))
+        self.assertIn("messages by shm+ucx", out + err)
+        self.agrees(name, 4, env=environment(PEAL_TEST_HOSTS="2", UCX_RNDV_THRESH="0"), options=["--transport", "shm+ucx"])
+        # Without a way to go.
+        code, out, err = peal("run", name, "-n", "2", "--transport", "ucx", env=environment(UCX_TLS="none"))
+        self.assertEqual(code, 4, err)
+        self.assertRegex(err, "UCX cannot .*E326")
 
     def test_what_is_known_of_hosts_before_a_run(self):
         name = os.path.join(ROOT, "samples", "heat3d", "heat3d.yaml")

@@ -73,7 +73,8 @@ static peal_status bind_tasks(peal_cuda_rank *rank)
  * share, or what is shadowed for those of others. */
 static bool is_in_host_memory(const peal_channel *channel)
 {
-    return channel->transport == PEAL_TRANSPORT_SHM || channel->transport == PEAL_TRANSPORT_TCP;
+    return channel->transport == PEAL_TRANSPORT_SHM ||
+           peal_transport_is_network(channel->transport);
 }
 
 /* The address of an offset into the segment of this rank, or (theirs) of the channel's peer. */

@@ -154,7 +154,7 @@ static inline bool peal_hooks_skip(const peal_backend_hooks *hooks, const peal_s
     "steps=N,order=tiles|grid|tickets|paper,blocks=N,tile=POINTS"
 
 /* What carries messages to other hosts, for a backend whose waits are the host's. In a channel by
- * PEAL_TRANSPORT_TCP `peer_segment` is a shadow: the receiver's memory from mailbox_offset on,
+ * a network `peer_segment` is a shadow: the receiver's memory from mailbox_offset on,
  * which only this process sees. COPY packs into the slot there and WRITE stores the word there, as
  * it would in memory that is shared; then it tells. */
 typedef struct peal_network_hook {

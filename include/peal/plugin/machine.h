@@ -5,6 +5,24 @@
 
 #include <peal/types.h>
 
+/* How messages of a channel travel. */
+typedef enum peal_transport_kind {
+    PEAL_TRANSPORT_SELF,
+    PEAL_TRANSPORT_SHM,
+    PEAL_TRANSPORT_P2P,
+    PEAL_TRANSPORT_TCP, /* between hosts, by sockets */
+    PEAL_TRANSPORT_UCX, /* between hosts, by UCX */
+    PEAL_TRANSPORT_COUNT
+} peal_transport_kind;
+
+const char *peal_transport_name(peal_transport_kind kind);
+
+/* Whether a network carries it: neither end maps the other's memory. */
+static inline bool peal_transport_is_network(peal_transport_kind kind)
+{
+    return kind == PEAL_TRANSPORT_TCP || kind == PEAL_TRANSPORT_UCX;
+}
+
 /* How processes of one host reach each other's ranks where these are on accelerators: the rungs of
  * a ladder, the best first. */
 typedef enum peal_path {
@@ -18,12 +36,14 @@ typedef enum peal_path {
 /* "none", "p2p:vmm", "p2p:ipc", "shm". */
 const char *peal_path_name(peal_path path);
 
-/* What `--transport` takes: "auto" (also NULL), "p2p" (either of its paths), "tcp", or a path's
- * name; and whether it allows a path. */
-bool peal_transport_is_known(const char *name);
-/* "tcp": between all processes over sockets, as if each were on a host of its own. */
-bool peal_transport_is_network(const char *name);
-bool peal_transport_allows(const char *name, peal_path path);
+/* What `--transport` takes: how processes of one host reach each other, "auto" (also NULL), "p2p"
+ * (either of its paths) or a path's name, and after a "+" what goes between hosts, "tcp" or "ucx";
+ * or only the latter: then each process counts as a host of its own. */
+bool peal_transport_is_known(const char *words);
+bool peal_transport_sets_apart(const char *words);
+bool peal_transport_allows(const char *words, peal_path path);
+/* What goes between hosts: PEAL_TRANSPORT_TCP unless said otherwise. */
+peal_transport_kind peal_transport_between_hosts(const char *words);
 
 /* What a word "tile=POINTS" among those of `--lower` says; 0: there is none. */
 int64_t peal_lowering_tile(const char *words);
@@ -91,6 +111,7 @@ typedef struct peal_machine {
     peal_path path;      /* between processes that have accelerators */
     const int *node;     /* by process: the number of its host; NULL: all are on one */
     bool apart;          /* each process counts as a host of its own (`--transport tcp`) */
+    peal_transport_kind network;       /* between hosts; PEAL_TRANSPORT_SELF (0): by tcp */
     const peal_machine_traits *traits; /* the backend's; NULL: of accelerators or CPUs in general */
 } peal_machine;
 

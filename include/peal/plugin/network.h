@@ -56,6 +56,8 @@ typedef struct peal_network_site {
     void *user;
     /* A stream socket to another process, the engine's to close. Both ends ask for it once. */
     peal_status (*connect)(void *user, int process, int *stream);
+    /* Exactly so many bytes of a stream to a process, before the job's deadline or its end. */
+    peal_status (*read)(void *user, int process, int stream, void *data, size_t bytes);
     /* The job must end: a stream has closed, or a frame makes no sense. Any thread. */
     void (*fail)(void *user, peal_status status, const char *message);
 } peal_network_site;

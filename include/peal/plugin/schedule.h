@@ -166,16 +166,6 @@ typedef struct peal_piece {
     int64_t bytes;
 } peal_piece;
 
-typedef enum peal_transport_kind {
-    PEAL_TRANSPORT_SELF,
-    PEAL_TRANSPORT_SHM,
-    PEAL_TRANSPORT_P2P,
-    PEAL_TRANSPORT_TCP,
-    PEAL_TRANSPORT_COUNT
-} peal_transport_kind;
-
-const char *peal_transport_name(peal_transport_kind kind);
-
 typedef struct peal_channel {
     bool outgoing;
     int peer;       /* rank */

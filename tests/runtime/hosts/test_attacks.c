@@ -143,11 +143,11 @@ static void send_frame(const peal_session *session, const peal_put_frame *head)
 {
     static const char zeros[4096];
     TEAM_CHECK(head->bytes <= sizeof(zeros));
-    tcp_link *link = session->network->link[RECEIVER];
+    tcp_link *link = session->network->opened->link[RECEIVER];
     bool is_sent = false;
     while (!is_sent) {
         pthread_mutex_lock(&link->sending);
-        tcp_flush(session->network, link);
+        tcp_flush(session->network->opened, link);
         if (link->queue.count == 0) {
             send_all(link->socket, head, sizeof(*head));
             send_all(link->socket, zeros, head->bytes);
@@ -162,8 +162,8 @@ static void send_late_frames(test_team *team, const peal_session *session)
 {
     (void)team;
     for (uint32_t i = 0; i < 20; i++)
-        send_frame(session,
-                   &(peal_put_frame){session->network->plan->number + 1 + i, i, i, 8 * (i % 4)});
+        send_frame(session, &(peal_put_frame){session->network->opened->plan->number + 1 + i, i, i,
+                                              8 * (i % 4)});
 }
 
 static void check_late_frames(void **state)
@@ -178,7 +178,7 @@ static peal_put_frame forged; /* of the plan that runs; bytes UINT64_MAX: what t
 static void send_forged(test_team *team, const peal_session *session)
 {
     (void)team;
-    const peal_network_plan *plan = session->network->plan;
+    const peal_network_plan *plan = session->network->opened->plan;
     const peal_pair *pair = plan->pair;
     while (pair->process != RECEIVER)
         pair++;

@@ -1,5 +1,6 @@
-/* tcp: processes of different hosts. Nobody maps a neighbour's memory: what goes there is packed
- * into a shadow of it, and put into the same place there (runtime/bind/puts.c, runtime/network). */
+/* tcp, ucx: processes of different hosts. Nobody maps a neighbour's memory: what goes there is
+ * packed into a shadow of it, and put into the same place there (runtime/bind/puts.c,
+ * runtime/network). */
 #include "runtime/transports/transports.h"
 
 static const char *refuses(const peal_transport_site *site, int process)
@@ -20,6 +21,13 @@ static peal_status attach(const peal_transport_site *site, int process, int rank
 const peal_transport_ops peal_transport_tcp = {
     .size = sizeof(peal_transport_ops),
     .kind = PEAL_TRANSPORT_TCP,
+    .refuses = refuses,
+    .attach = attach,
+};
+
+const peal_transport_ops peal_transport_ucx = {
+    .size = sizeof(peal_transport_ops),
+    .kind = PEAL_TRANSPORT_UCX,
     .refuses = refuses,
     .attach = attach,
 };
