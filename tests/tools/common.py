@@ -72,6 +72,12 @@ def peal_json(*arguments, **more):
         raise AssertionError(f"no JSON ({error}): {out[:200]!r}, stderr: {err}") from error
 
 
+def why_no_ucx():
+    """None: `--transport ucx` can be used here."""
+    found = {item["name"]: item for item in peal_json("doctor", "--json")[1]["findings"]}["network ucx"]
+    return None if found["state"] == "ok" else found["text"]
+
+
 def mpirun(processes, *arguments):
     """The words before the command under Debian's mpirun."""
     return ("mpirun", "--oversubscribe", "-n", str(processes), *arguments)

@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 import namespaces
-from common import ROOT, environment, main, peal, share
+from common import ROOT, environment, main, peal, share, why_no_ucx
 from namespaces import SAMPLES
 
 # As ssh would: the words of the command come as one line. APART: a folder that the hosts do not share.
@@ -38,8 +38,8 @@ class Hosts(unittest.TestCase):
                   "--host", names, "-n", str(hosts * each))
         return peal(*arguments, prefix=prefix, env=environment(**variables))
 
-    def agrees(self, hosts, each, sample):
-        code, out, err = self.run_on(hosts, each, *namespaces.sample_words(ROOT, sample))
+    def agrees(self, hosts, each, sample, *words):
+        code, out, err = self.run_on(hosts, each, *namespaces.sample_words(ROOT, sample), *words)
         self.assertEqual(code, 0, f"{sample} on {hosts} hosts x {each}: {out}{err}")
         self.assertIn("every mode equal to serial", out)
 
@@ -60,6 +60,19 @@ class Hosts(unittest.TestCase):
                 if sample != "mesh/mesh":
                     with self.subTest(sample, hosts=hosts):
                         self.agrees(hosts, 1, sample)
+
+    def test_by_ucx(self):
+        if why_no_ucx():
+            self.skipTest(why_no_ucx())
+        for sample in share.taken(sorted(SAMPLES), 13, 5):
+            for each in (1, 2):
+                if (sample, each) != ("mesh/mesh", 1):
+                    with self.subTest(sample, each=each):
+                        self.agrees(2, each, sample, "--transport", "auto+ucx")
+        name = os.path.join(ROOT, "samples", "heat3d", "heat3d.yaml")
+        code, out, err = self.run_on(2, 2, "run", name, "--mode", "sync", "--steps", "3", "--transport", "auto+ucx")
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertIn("messages by shm+ucx", out)
 
     def test_what_is_said_of_paths(self):
         name = os.path.join(ROOT, "samples", "heat3d", "heat3d.yaml")

@@ -8,7 +8,7 @@ import time
 import unittest
 
 import namespaces
-from common import PEAL, ROOT, environment, main, share, spec_that_kills
+from common import PEAL, ROOT, environment, main, share, spec_that_kills, why_no_ucx
 from namespaces import SAMPLES
 
 FOLDERS = ("state", "h0", "h1", "log", "munge")
@@ -70,10 +70,21 @@ class Slurm(unittest.TestCase):
         for sample in share.taken(sorted(SAMPLES), 7):
             for processes in (4,) if sample == "mesh/mesh" else (2, 4):
                 with self.subTest(sample, processes=processes):
-                    code, out, err = self.srun(processes, *namespaces.sample_words(ROOT, sample))
-                    self.assertEqual(code, 0, out + err)
-                    self.assertIn("every mode equal to serial", out)
-                    self.assertRegex(err, rf"{processes} processes on 2 hosts: h\d \({processes // 2}\), h\d \({processes // 2}\)")
+                    self.agrees(processes, sample)
+
+    def agrees(self, processes, sample, *words):
+        code, out, err = self.srun(processes, *namespaces.sample_words(ROOT, sample), *words)
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("every mode equal to serial", out)
+        self.assertRegex(err, rf"{processes} processes on 2 hosts: h\d \({processes // 2}\), h\d \({processes // 2}\)")
+
+    def test_by_ucx(self):
+        if why_no_ucx():
+            self.skipTest(why_no_ucx())
+        for sample in share.taken(sorted(SAMPLES), 13, 2):
+            for processes in (4,) if sample == "mesh/mesh" else (2, 4):
+                with self.subTest(sample, processes=processes):
+                    self.agrees(processes, sample, "--transport", "auto+ucx")
 
     def test_how_hosts_meet(self):
         words = ["run", os.path.join(ROOT, "samples", "heat3d", "heat3d.yaml"), "--steps", "3", "--mode", "sync"]
