@@ -52,7 +52,9 @@ static void relax_and_do(const peal_call *call)
 static peal_status run_steps(test_team *team, int process, peal_session *session, int steps,
                              bool *is_right)
 {
-    const peal_plan_options options = {.size_bytes = sizeof(options), .mode = deed_mode};
+    const peal_plan_options options = {.size_bytes = sizeof(options),
+                                       .mode = deed_mode,
+                                       .transport = getenv("DEED_TRANSPORT")};
     peal_graph *g = stencil_graph("23", relax_and_do, NULL);
     peal_plan *plan = NULL;
     own_team = team;

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "base/clock.h"
 #include "runtime/control/internal.h"
+#include "runtime/network/network.h"
 #include "tests/runtime/hosts/deeds.h"
 #include "tests/runtime/stencil.h"
 #include "tests/share/share.h"
@@ -35,15 +36,17 @@ static int member_agrees(test_team *team, int process)
     for (int m = 0; m < 3; m++) {
         const peal_plan_options options = {.size_bytes = sizeof(options),
                                            .mode = deed_modes[m],
+                                           .transport = getenv("DEED_TRANSPORT"),
                                            .verify = true};
         stencil_run_in_parts(session, &options);
     }
     peal_graph *g = stencil_graph("23", stencil_relax, NULL);
     peal_plan *plan;
-    const peal_plan_options any = {.size_bytes = sizeof(any)};
+    const peal_plan_options any = {.size_bytes = sizeof(any),
+                                   .transport = getenv("DEED_TRANSPORT")};
     JOB_OK(session, peal_graph_compile(g, session, &any, &plan));
     peal_plan_describe(plan, text, sizeof(text));
-    TEAM_CHECK(strstr(text, "messages by shm+tcp") != NULL);
+    TEAM_CHECK(strstr(text, any.transport ? "messages by shm+ucx" : "messages by shm+tcp") != NULL);
     peal_plan_destroy(plan);
     peal_graph_destroy(g);
     peal_session_destroy(session);
@@ -227,6 +230,20 @@ static void check_no_address(void **state)
     assert_true(hosts_run(2, "ip addr add 10.213.0.3/24 dev eth0"));
 }
 
+/* By DEED_TRANSPORT: what tells of a fault is the control plane as before. */
+static int run_by_ucx(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_results),
+        cmocka_unit_test(check_killed),
+        cmocka_unit_test(check_killed_with_copy),
+        cmocka_unit_test(check_link_down),
+        cmocka_unit_test(check_loss),
+        cmocka_unit_test(check_pause),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,10 +256,14 @@ int main(void)
         cmocka_unit_test(check_pause),
         cmocka_unit_test(check_no_address),
     };
-    const char *why = hosts_create();
+    const char *why = getenv("DEED_TRANSPORT") ? peal_network_refuses(PEAL_TRANSPORT_UCX) : NULL;
+    if (!why)
+        why = hosts_create();
     if (why) {
         printf("skipped: %s\n", why);
         return 77;
     }
+    if (getenv("DEED_TRANSPORT"))
+        return run_by_ucx();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
