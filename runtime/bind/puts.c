@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "runtime/bind/binding.h"
 #include "runtime/bind/poster.h"
+#include "runtime/bind/probe.h"
 #include "runtime/session/network.h"
 
 #include <stdlib.h>
@@ -22,6 +23,8 @@ struct peal_bound_puts {
     put_place **place; /* by rank here: by channel, flag and credit */
     peal_network_plan *plan;
     peal_poster *poster; /* NULL: the backend tells what it stores */
+    const char **edge;   /* by pair: one that goes between them */
+    peal_probe *probe;   /* NULL: nothing is to be tried (any more) */
 };
 
 static bool has_puts(const peal_binding *binding, int process)
@@ -78,7 +81,8 @@ static void bind_pair(peal_bound_puts *puts, const peal_binding *binding,
     }
     pair->out = out;
     pair->in = in;
-    puts->count++;
+    const peal_put *any = pair->in_count ? in : out;
+    puts->edge[puts->count++] = binding->rank[any->index].schedule->channel[any->channel].edge;
 }
 
 static peal_status no_memory(const peal_binding *binding)
@@ -93,6 +97,7 @@ static peal_status bind_all(peal_bound_puts *puts, const peal_binding *binding)
     const peal_schedule **schedule =
         PEAL_ARENA_ARRAY(puts->arena, const peal_schedule *, binding->count);
     puts->pair = PEAL_ARENA_ARRAY(puts->arena, peal_pair, binding->processes);
+    puts->edge = PEAL_ARENA_ARRAY(puts->arena, const char *, binding->processes);
     puts->place = PEAL_ARENA_ARRAY(puts->arena, put_place *, binding->count);
     for (int i = 0; i < binding->count; i++) {
         schedule[i] = binding->rank[i].schedule;
@@ -157,6 +162,9 @@ peal_status peal_bound_puts_create(const peal_binding *binding, peal_transport_k
         status =
             puts->network->engine->attach(puts->network->opened, (uint32_t)binding->key, puts->pair,
                                           puts->count, binding->session->diagnostics, &puts->plan);
+    if (!status) /* plans are numbered from 0 */
+        status = peal_probe_create(puts->network, ~(uint32_t)binding->key, puts->pair, puts->edge,
+                                   puts->count, &puts->probe);
     if (!status && binding->space.memory) {
         puts->poster = peal_poster_create(puts->network, puts->plan, puts->pair, puts->count);
         status = puts->poster ? PEAL_STATUS_OK : no_memory(binding);
@@ -165,6 +173,18 @@ peal_status peal_bound_puts_create(const peal_binding *binding, peal_transport_k
         peal_bound_puts_destroy(puts);
     else
         *out = puts;
+    return status;
+}
+
+peal_status peal_bound_puts_try(peal_bound_puts *puts, int64_t deadline_ns)
+{
+    const int64_t longest_ns = INT64_C(10000000000);
+    if (!puts)
+        return PEAL_STATUS_OK;
+    peal_status status =
+        peal_probe_run(puts->probe, deadline_ns / 2 < longest_ns ? deadline_ns / 2 : longest_ns);
+    peal_probe_destroy(puts->probe);
+    puts->probe = NULL;
     return status;
 }
 
@@ -188,6 +208,7 @@ void peal_bound_puts_destroy(peal_bound_puts *puts)
     if (!puts)
         return;
     peal_poster_destroy(puts->poster);
+    peal_probe_destroy(puts->probe);
     if (puts->plan)
         puts->network->engine->detach(puts->plan);
     peal_arena_destroy(puts->arena);

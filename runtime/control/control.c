@@ -239,6 +239,8 @@ peal_status peal_control_open(peal_bootstrap *bootstrap, const peal_network_choi
         if (status == PEAL_STATUS_OK)
             status = peal_tree_connect(control, bootstrap);
         if (status == PEAL_STATUS_OK)
+            status = peal_tree_try(control);
+        if (status == PEAL_STATUS_OK)
             status = learn_peers(control);
     }
     if (status != PEAL_STATUS_OK) {

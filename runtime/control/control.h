@@ -114,4 +114,9 @@ void peal_control_abort(peal_control *control, peal_status status, const char *m
 peal_status peal_control_cause(const peal_control *control, int *process, char *message,
                                size_t bytes);
 
+/* To whom PEAL_E_NO_PATH_TO_HOST is told. */
+#define PEAL_NO_PATH_HINT                                                                          \
+    "do all interfaces and switches on the way pass packets of the same size (MTU)? "              \
+    "`ping -M do -s 8972 HOST` shows; --network-interface takes another way"
+
 #endif

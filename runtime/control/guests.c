@@ -125,6 +125,8 @@ static bool adopt(peal_control *control, int process, bool data, const guest_soc
         if (link->process == process && *slot < 0) {
             *slot = guest->socket;
             link->is_far = guest->side == FAR;
+            if (data && link->is_far)
+                peal_tree_begin_try(link);
             if (!data && !link->is_far)
                 link->pidfd = peal_wire_pidfd(guest->socket);
             taken = true;

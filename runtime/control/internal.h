@@ -17,6 +17,7 @@ typedef struct peal_link {
     bool left;     /* said that it leaves */
     bool is_far;   /* over TCP: what it says on another connection may come after this one's end */
     int data, watch;
+    size_t tried; /* bytes sent before anything else, see tries.c */
     int pidfd; /* of the process, -1 without: its sockets may live on in a child that it forked */
     size_t notice_bytes;      /* of `notice` that have arrived */
     int64_t busy_ns, beat_ns; /* when it was last told that somebody is busy, or anything */
@@ -144,6 +145,10 @@ int peal_control_call(peal_control *control, int process, peal_hello_kind kind, 
                       peal_dial_failure *why);
 /* Finds the neighbours by the bootstrap and connects. On failure tells those it can reach. */
 peal_status peal_tree_connect(peal_control *control, peal_bootstrap *bootstrap);
+/* tries.c: that connections of the tree to other hosts carry large packets, too. As soon as there
+ * is one, with the lock; and once all are there. */
+void peal_tree_begin_try(peal_link *link);
+peal_status peal_tree_try(peal_control *control);
 
 /* How often it is said that somebody is busy; 0: all are on one host, where a board says it. */
 int64_t peal_busy_interval(const peal_control *control);

@@ -220,6 +220,8 @@ static peal_status connect_parent(peal_control *control, peal_link *link, int64_
     link->data = data;
     link->watch = watch;
     link->is_far = !peal_control_is_near(control, &link->blob);
+    if (link->is_far)
+        peal_tree_begin_try(link);
     link->pidfd = link->is_far ? -1 : peal_wire_pidfd(watch);
     pthread_mutex_unlock(&control->lock);
     peal_service_wake(control);

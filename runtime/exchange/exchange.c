@@ -258,9 +258,14 @@ static peal_status bind(peal_exchange *exchange, const peal_halo_desc *desc)
         status = peal_binding_connect(&exchange->binding);
     }
     if (!status)
-        status = peal_bound_puts_start(exchange->binding.puts);
-    if (!status)
         status = exchange->backend ? peal_exchange_arm(exchange) : peal_exchange_flatten(exchange);
+    status = peal_session_agree(session, status, from);
+    if (status || peal_machine_hosts(&exchange->machine) == 1)
+        return status;
+    from = mark(session);
+    status = peal_bound_puts_try(exchange->binding.puts, exchange->deadline_ns);
+    if (!status)
+        status = peal_bound_puts_start(exchange->binding.puts);
     return peal_session_agree(session, status, from);
 }
 

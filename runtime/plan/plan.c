@@ -268,6 +268,13 @@ static peal_status prepare(peal_plan *plan)
         return status;
     from = mark(plan);
     status = peal_session_agree(plan->session, take_time(plan, arm), from);
+    if (!status && is_of_several_hosts(plan)) {
+        from = mark(plan);
+        status =
+            peal_session_agree(plan->session,
+                               peal_bound_puts_try(plan->binding.puts, peal_plan_deadline_ns(plan)),
+                               from);
+    }
     if (!status)
         status = join_bound(plan);
     return status ? status : peal_plan_check_required(plan);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static const int64_t moment_ns = INT64_C(1000000000);
 
@@ -68,6 +69,8 @@ void peal_session_close_networks(peal_session *session)
         peal_session_network *network = &session->network[i];
         if (network->opened)
             network->engine->close(network->opened);
+        free(network->is_tried);
+        network->is_tried = NULL;
         network->opened = NULL;
     }
 }

@@ -44,6 +44,7 @@ typedef struct peal_session_network {
     peal_network *opened; /* NULL: no plan has needed it */
     peal_network_site site;
     peal_session *session;
+    bool *is_tried; /* by process: the connection has carried a message; NULL: none has */
     int stream; /* which of the control plane's streams between two processes are its own */
 } peal_session_network;
 

@@ -71,7 +71,7 @@ static peal_status run_steps(test_team *team, int process, peal_session *session
     return status;
 }
 
-static bool is_told(const peal_session *session, const char *text)
+bool is_told(const peal_session *session, const char *text)
 {
     const peal_diagnostics *list = session->diagnostics;
     for (int i = 0; i < peal_diagnostics_count(list); i++)

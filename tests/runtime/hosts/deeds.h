@@ -25,6 +25,8 @@ extern const char *const deed_modes[3];
 
 int host_of(const test_team *team, int process);
 peal_session *enter_and_open(test_team *team, int process);
+/* Whether some diagnostic says that. */
+bool is_told(const peal_session *session, const char *text);
 
 /* Members. Runs until the deed ends it: text[0] of the board says when it was done, text[1 +
  * process] when that was known there. flag[process] is the process's pid. */

@@ -165,6 +165,82 @@ static void check_dropped(void **state)
     run_fault("a host that no packet reaches", PROCESSES, -1, "nft delete table inet cut");
 }
 
+/* ---- networks that carry small packets only, as where a switch knows no jumbo frames ---- */
+
+static const double short_deadline_s = 5;
+
+/* From another host to host 1. */
+static void drop_large_packets(const char *from)
+{
+    char command[300];
+    snprintf(command, sizeof(command),
+             "nft add table inet small && "
+             "nft \"add chain inet small in { type filter hook input priority 0; }\" && "
+             "nft add rule inet small in ip saddr %s meta length \"> 1400\" drop",
+             from);
+    assert_true(hosts_run(1, command));
+}
+
+static void pass_all_packets(void)
+{
+    assert_true(hosts_run(1, "nft delete table inet small"));
+}
+
+/* The first collective call takes more than small packets. */
+static int member_does_not_join(test_team *team, int process)
+{
+    peal_session *session = NULL;
+    hosts_enter(host_of(team, process));
+    return job_open(team, process, short_deadline_s, &session);
+}
+
+/* Its neighbour in the tree reaches host 1, and so the job begins; its neighbour in the graph does
+ * not. */
+static int member_finds_no_path(test_team *team, int process)
+{
+    peal_session *session = NULL;
+    hosts_enter(host_of(team, process));
+    TEAM_CHECK(job_open(team, process, short_deadline_s, &session) == PEAL_STATUS_OK);
+    const peal_plan_options options = {.size_bytes = sizeof(options),
+                                       .transport = getenv("DEED_TRANSPORT")};
+    peal_graph *g = stencil_graph("23", stencil_relax, NULL);
+    peal_plan *plan = NULL;
+    TEAM_CHECK(peal_graph_compile(g, session, &options, &plan) == PEAL_STATUS_ENVIRONMENT);
+    if (!is_told(session, "no path from process 2 on h2 to process 1 on h1 for edge exchange "))
+        peal_session_print_diagnostics(session, stderr, 0);
+    TEAM_CHECK(is_told(session, "no path from process 2 on h2 to process 1 on h1 for edge "));
+    TEAM_CHECK(is_told(session, "18432 bytes were sent, and have not come by "));
+    peal_code code = peal_diagnostics_at(session->diagnostics, 0)->code; /* process 1 found it */
+    TEAM_CHECK(code == (process == 1 ? PEAL_E_NO_PATH_TO_HOST : PEAL_E_PEER_CALL_FAILED));
+    peal_graph_destroy(g);
+    peal_session_destroy(session);
+    return 0;
+}
+
+static void check_large_packets(void **state)
+{
+    test_team team;
+    (void)state;
+    if (!has_packet_filter()) {
+        print_message("skipped: there is no nft (package nftables)\n");
+        skip();
+    }
+    drop_large_packets("10.213.0.1");
+    team_create(&team, HOSTS);
+    team_run(&team, member_does_not_join);
+    pass_all_packets();
+    for (int p = 0; p < HOSTS; p++)
+        assert_int_equal(team.exit_code[p], PEAL_STATUS_ENVIRONMENT);
+    team_destroy(&team);
+    drop_large_packets("10.213.0.3");
+    team_create(&team, HOSTS);
+    team_run(&team, member_finds_no_path);
+    pass_all_packets();
+    for (int p = 0; p < HOSTS; p++)
+        assert_int_equal(team.exit_code[p], 0);
+    team_destroy(&team);
+}
+
 /* ---- what a job bears ---- */
 
 static void do_nothing(test_team *team, const peal_session *session)
@@ -238,6 +314,7 @@ static int run_by_ucx(void)
         cmocka_unit_test(check_killed),
         cmocka_unit_test(check_killed_with_copy),
         cmocka_unit_test(check_link_down),
+        cmocka_unit_test(check_large_packets),
         cmocka_unit_test(check_loss),
         cmocka_unit_test(check_pause),
     };
@@ -252,6 +329,7 @@ int main(void)
         cmocka_unit_test(check_killed_with_copy),
         cmocka_unit_test(check_link_down),
         cmocka_unit_test(check_dropped),
+        cmocka_unit_test(check_large_packets),
         cmocka_unit_test(check_loss),
         cmocka_unit_test(check_pause),
         cmocka_unit_test(check_no_address),
@@ -263,6 +341,7 @@ int main(void)
         printf("skipped: %s\n", why);
         return 77;
     }
+    cmocka_set_test_filter(getenv("DEED_ONLY")); /* one of them, by name */
     if (getenv("DEED_TRANSPORT"))
         return run_by_ucx();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,115 @@
+/* Each connection of the tree to another host carries, before anything else, more than two packets
+ * of the largest kind that hosts use (jumbo frames, 9000 bytes), both ways. Who calls and is taken
+ * in by small packets may not get large ones through: that would look like a process that hangs. */
+#define _GNU_SOURCE
+#include "base/clock.h"
+#include "base/patience.h"
+#include "runtime/control/internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+enum { TRY_BYTES = 18432, PIECE_BYTES = 4096 };
+
+typedef struct attempt {
+    peal_link *link;
+    size_t got;
+    bool is_closed;
+} attempt;
+
+static bool is_open(const attempt *a)
+{
+    return !a->is_closed && (a->link->tried < TRY_BYTES || a->got < TRY_BYTES);
+}
+
+/* The bytes are zeros: TCP's sums guard them. */
+void peal_tree_begin_try(peal_link *link)
+{
+    static const unsigned char zeros[PIECE_BYTES];
+    ssize_t now = 1;
+    while (link->tried < TRY_BYTES && now > 0) {
+        size_t left = TRY_BYTES - link->tried;
+        now = send(link->data, zeros, left < PIECE_BYTES ? left : PIECE_BYTES,
+                   MSG_NOSIGNAL | MSG_DONTWAIT);
+        link->tried += now > 0 ? (size_t)now : 0;
+    }
+}
+
+/* What goes and comes now. */
+static void move(attempt *a)
+{
+    unsigned char piece[PIECE_BYTES];
+    peal_tree_begin_try(a->link);
+    for (ssize_t now = 1; a->got < TRY_BYTES && now > 0;) {
+        size_t left = TRY_BYTES - a->got;
+        now = recv(a->link->data, piece, left < PIECE_BYTES ? left : PIECE_BYTES, MSG_DONTWAIT);
+        a->got += now > 0 ? (size_t)now : 0;
+        a->is_closed |= now == 0 || (now < 0 && errno != EAGAIN && errno != EINTR);
+    }
+}
+
+static peal_status no_path(peal_control *control, const attempt *a, int64_t limit_ns)
+{
+    char message[PEAL_MESSAGE_BYTES];
+    bool comes = a->got < TRY_BYTES;
+    int own = control->identity.process, other = a->link->process;
+    snprintf(message, sizeof(message),
+             "no path from process %d on %.*s to process %d on %.*s: %d bytes that were sent once "
+             "they were connected have not come within %.3g s",
+             comes ? other : own, PEAL_NODE_BYTES - 1,
+             comes ? a->link->blob.node : control->mine.node, comes ? own : other,
+             PEAL_NODE_BYTES - 1, comes ? control->mine.node : a->link->blob.node, TRY_BYTES,
+             (double)limit_ns * 1e-9);
+    if (peal_control_set_cause(control, PEAL_STATUS_ENVIRONMENT, own, message, -1))
+        return peal_report(control->diagnostics, PEAL_E_NO_PATH_TO_HOST, (peal_source){0},
+                           PEAL_NO_PATH_HINT, "%s", message);
+    return peal_control_cause_status(control);
+}
+
+static peal_status closed(peal_control *control, const attempt *a)
+{
+    struct pollfd event = {control->aborted, POLLIN, 0};
+    poll(&event, 1, 1000); /* the watch socket says why */
+    peal_control_lost(control, a->link->process, 0);
+    return peal_control_cause_status(control);
+}
+
+/* Both ends have begun as soon as they were connected, whomever else they wait for. */
+peal_status peal_tree_try(peal_control *control)
+{
+    const int64_t longest_ns = INT64_C(10000000000);
+    attempt list[PEAL_TREE_LINKS];
+    struct pollfd event[PEAL_TREE_LINKS + 1];
+    int count = 0;
+    int64_t half_ns = control->deadline_ns / 2;
+    int64_t limit_ns = half_ns < longest_ns ? half_ns : longest_ns;
+    peal_patience patience = peal_patience_begin(peal_clock_ns(), limit_ns);
+    for (int i = 0; i < control->link_count; i++)
+        if (control->link[i].is_far)
+            list[count++] = (attempt){.link = &control->link[i]};
+    for (;;) {
+        nfds_t open = 0;
+        const attempt *last = NULL;
+        event[open++] = (struct pollfd){control->aborted, POLLIN, 0};
+        for (int i = 0; i < count; i++) {
+            attempt *a = &list[i];
+            if (is_open(a))
+                move(a);
+            if (a->is_closed)
+                return closed(control, a);
+            if (!is_open(a))
+                continue;
+            last = a;
+            short wanted = a->link->tried < TRY_BYTES ? POLLIN | POLLOUT : POLLIN;
+            event[open++] = (struct pollfd){a->link->data, wanted, 0};
+        }
+        peal_status status = peal_control_cause_status(control);
+        if (status != PEAL_STATUS_OK || !last)
+            return status;
+        if (peal_patience_is_over(&patience, peal_clock_ns()))
+            return no_path(control, last, limit_ns);
+        poll(event, open, peal_patience_slice_ms(&patience, peal_clock_ns()));
+    }
+}
