@@ -155,10 +155,11 @@ peal_status peal_probe_run(peal_probe *probe, int64_t deadline_ns)
             return peal_session_cause(session);
         if (left < 0 && is_settled)
             break;
-        if (peal_patience_is_over(&patience, peal_clock_ns()))
-            return tell(probe, left < 0 ? 0 : left,
-                        left < 0 ? "what is sent the other way does not leave"
-                                 : "18432 bytes were sent, and have not come");
+        bool is_over = peal_patience_is_over(&patience, peal_clock_ns());
+        if (is_over && left >= 0)
+            return tell(probe, left, "18432 bytes were sent, and have not come");
+        if (is_over) /* what does not leave is missed, and told, by who awaits it */
+            break;
         network->engine->sleep(network->opened, slice_ns);
     }
     for (int i = 0; i < probe->count; i++) {
