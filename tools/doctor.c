@@ -139,8 +139,7 @@ static peal_status transfer_between_processes(peal_diagnostics *diagnostics)
 static peal_status look_at_paths(const peal_options *options, peal_findings *out,
                                  peal_diagnostics *diagnostics)
 {
-    double deadline_s = (double)options->deadline_ns * 1e-9;
-    peal_status self = transfer_verify(2, deadline_s, diagnostics), shm = PEAL_STATUS_OK;
+    peal_status self = transfer_verify(2, options, diagnostics), shm = PEAL_STATUS_OK;
     findings_add(out, "path self", self == PEAL_STATUS_OK ? FINDING_ON : FINDING_FAILED, "%s",
                  self == PEAL_STATUS_OK ? "verified: 2 ranks of one process, sync, stream, fused"
                                         : peal_status_name(self));
@@ -155,7 +154,7 @@ static peal_status look_at_paths(const peal_options *options, peal_findings *out
 static peal_status look_at_launcher(const peal_options *options, peal_findings *out,
                                     peal_diagnostics *diagnostics)
 {
-    peal_status status = transfer_verify(0, (double)options->deadline_ns * 1e-9, diagnostics);
+    peal_status status = transfer_verify(0, options, diagnostics);
     findings_add(out, "launcher", status == PEAL_STATUS_OK ? FINDING_ON : FINDING_FAILED, "%s",
                  status == PEAL_STATUS_OK
                      ? "verified: between all processes of this job, sync, stream, fused"
@@ -206,8 +205,15 @@ static peal_status run(const peal_options *options, peal_diagnostics *diagnostic
     look_at_shared_memory(&findings);
     look_at_compiler(&findings);
     look_at_parts(&findings);
+    if (options->network)
+        look_at_network(&findings);
     peal_status status = is_launched ? look_at_launcher(options, &findings, diagnostics)
                                      : look_at_paths(options, &findings, diagnostics);
+    if (options->network && is_launched && !status)
+        status = look_at_hosts(options, &findings);
+    else if (options->network && !is_launched)
+        findings_add(&findings, "hosts", FINDING_OFF,
+                     "start it by mpirun, srun or prun on several to measure between them");
     if (!leads || (options->quiet && !status))
         return status;
     if (options->format == FORMAT_JSON)
@@ -219,16 +225,18 @@ static peal_status run(const peal_options *options, peal_diagnostics *diagnostic
 
 const peal_command doctor_command = {
     "doctor", VERB_DOCTOR,
-    "usage: peal doctor [--json | --quiet]\n"
+    "usage: peal doctor [--network] [--json | --quiet]\n"
     "\n"
     "Shows what this machine offers and why something is off, and sends a pattern over\n"
     "every path between ranks (within a process, between processes) in every mode,\n"
     "comparing each element. Exit code 0: everything that is on works. Under a launcher\n"
     "(mpirun, srun, prun) it does so between the processes of the job.\n"
     "\n"
+    "  --network   interfaces, adapters and ports, too; under a launcher what messages\n"
+    "              between each two hosts take (--network-interface, --network-ports as in run)\n"
     "  --json      as JSON (schema peal.doctor/1)\n"
     "  -q, --quiet say nothing if all is fine\n"
     "  -h, --help  this text\n"
     "\n"
-    "example: peal doctor\n",
+    "example: mpirun --host a,b -n 2 peal doctor --network\n",
     run};

@@ -24,8 +24,13 @@ void findings_add(peal_findings *findings, const char *name, int state, const ch
 /* The GPUs of this machine: what they can do, how they are linked, which transports they have. */
 void look_at_gpus(peal_findings *out);
 
+/* doctor_network.c: by what other hosts can be reached; and what messages between the hosts of this
+ * job take (collective). */
+void look_at_network(peal_findings *out);
+peal_status look_at_hosts(const peal_options *options, peal_findings *out);
+
 /* Sends a pattern round the ring of `ranks` ranks of this job, in every mode that can, and compares
  * what arrives, every element of every step. Collective. */
-peal_status transfer_verify(int ranks, double deadline_s, peal_diagnostics *diagnostics);
+peal_status transfer_verify(int ranks, const peal_options *options, peal_diagnostics *diagnostics);
 
 #endif

@@ -16,6 +16,7 @@ typedef enum option_id {
     OPTION_PROCESSES,
     OPTION_HOSTS,
     OPTION_AGENT,
+    OPTION_NETWORK,
     OPTION_NETWORK_INTERFACE,
     OPTION_NETWORK_PORTS,
     OPTION_THREADS,
@@ -76,9 +77,10 @@ static const option_info table[] = {
     {"hosts", 0, true, VERB_RUN | VERB_TUNE | VERB_CHECK | VERB_PLAN | VERB_EXPLAIN, OPTION_HOSTS,
      "a list such as a:2,b:2"},
     {"agent", 0, true, VERB_RUN | VERB_TUNE, OPTION_AGENT, "words such as 'ip netns exec'"},
-    {"network-interface", 0, true, VERB_RUN | VERB_TUNE, OPTION_NETWORK_INTERFACE,
+    {"network", 0, false, VERB_DOCTOR, OPTION_NETWORK, NULL},
+    {"network-interface", 0, true, VERB_RUN | VERB_TUNE | VERB_DOCTOR, OPTION_NETWORK_INTERFACE,
      "an interface's name, or a network such as 10.1.0.0/16"},
-    {"network-ports", 0, true, VERB_RUN | VERB_TUNE, OPTION_NETWORK_PORTS,
+    {"network-ports", 0, true, VERB_RUN | VERB_TUNE | VERB_DOCTOR, OPTION_NETWORK_PORTS,
      "ports such as 20000-20100"},
     {"threads", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN | VERB_SIMULATE, OPTION_THREADS,
      "a number of threads, 1 to 4096"},
@@ -265,6 +267,9 @@ static bool apply(peal_options *options, option_id id, const char *value)
     case OPTION_AGENT:
         options->agent = value;
         return *value;
+    case OPTION_NETWORK:
+        options->network = true;
+        return true;
     case OPTION_NETWORK_INTERFACE:
         return hosts_parse_interface(value, options);
     case OPTION_NETWORK_PORTS:

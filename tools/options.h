@@ -43,6 +43,7 @@ typedef struct peal_options {
     const char *hosts;             /* where they are started: see tools/hosts.h; NULL: here */
     const char *agent;             /* by which command */
     bool by_agent;                 /* this process was */
+    bool network;                  /* doctor looks at networks */
     const char *network_interface; /* by which processes of other hosts reach this one; NULL: any */
     int network_ports[2];          /* 0: any */
     int threads;                   /* 0: not given */

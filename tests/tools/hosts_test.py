@@ -81,6 +81,19 @@ class Hosts(unittest.TestCase):
         self.assertIn("4 processes on 2 hosts: h0 (2), h1 (2)", err)
         self.assertIn("messages by shm+tcp", out + err)
 
+    def test_doctor(self):
+        code, out, err = self.run_on(3, 1, "doctor", "--network", "--network-interface", "10.213.0.0/24")
+        self.assertEqual(code, 0, out + err)
+        self.assertRegex(out, r"if eth0 +ok +10\.213\.0\.1.*; MTU 1500")
+        self.assertRegex(out, r"hosts +ok +3 processes on 3 hosts\n")
+        for kind in ["tcp"] if why_no_ucx() else ["tcp", "ucx"]:
+            for pair in ("h0 - h1", "h0 - h2", "h1 - h2"):
+                self.assertRegex(out, rf"hosts, {kind} +ok +{pair}: 8 bytes one way [0-9.]+ [mu]s, 1 MiB one way at [0-9.]+ GB/s\n")
+        code, out, err = self.run_on(2, 1, "doctor", "--network", "--network-interface", "eth9")
+        self.assertEqual(code, 4, out + err)
+        self.assertRegex(out, r"launcher +FAILED")
+        self.assertIn("has no network interface 'eth9'", err)
+
     def test_started_by_peal(self):
         agent = ["--agent", "ip netns exec"]
         name = os.path.join(ROOT, "samples", "jacobi2d", "jacobi2d.yaml")

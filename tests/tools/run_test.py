@@ -318,6 +318,18 @@ class Doctor(unittest.TestCase):
         for finding in peal_json("doctor", "--json")[1]["findings"]:
             self.assertGreater(len(finding["text"]), 5)
 
+    def test_the_network_is_looked_at_when_asked(self):
+        code, data, err = peal_json("doctor", "--network", "--json")
+        self.assertEqual(code, 0, err)
+        found = {f["name"]: f for f in data["findings"]}
+        self.assertRegex(found["TCP ports"]["text"], r"one of \d+ to \d+")
+        self.assertIn("locked memory", found)
+        self.assertRegex(found["hosts"]["text"], "start it by mpirun")
+        for name, finding in found.items():
+            if name.startswith("if ") and finding["state"] == "ok":
+                self.assertRegex(finding["text"], r"^[0-9a-f].*; MTU \d+")
+        self.assertNotIn("TCP ports", peal("doctor")[1])
+
     def test_a_missing_compiler_is_seen(self):
         out = peal("doctor", env=environment(CC="/nonexistent/cc"))[1]
         self.assertRegex(out, r"compiler +off")
