@@ -22,6 +22,7 @@ RIGHT = [
     ("fused", []), ("behind", []),
     ("round", []), ("round", ["NO_DECIDE"]),
     ("tickets", []), ("tickets", ["BLOCKS=1"]),
+    ("network", []), ("network", ["REORDER"]), ("network", ["SLOTS=1"]), ("network", ["SLOTS=1", "REORDER"]),
 ]
 # model, defines, what spin must report
 WRONG = [
@@ -43,6 +44,9 @@ WRONG = [
     ("round", ["NO_RESET"], "assertion violated"),
     *(("round", [mutant], "invalid end state") for mutant in ("LOOK_EARLY", "DECIDE_EARLY", "NO_RELEASE")),
     *(("tickets", [mutant], "assertion violated") for mutant in ("NO_OWN", "NO_BEGIN", "NO_RESET", "NO_RELEASE", "NO_ACQUIRE")),
+    *(("network", [mutant], "assertion violated") for mutant in (
+        "POST_LATEST", "NO_CREDIT", "FLAG_FIRST", "NO_PLAN", "NO_LOCK", "EARLY_START", "NO_JOIN")),
+    ("network", ["REORDER", "NO_ORDER"], "assertion violated"),
     *(("tickets", [mutant], "invalid end state") for mutant in ("NO_NEXT", "OLD_EPOCHS", "BACKWARDS")),
 ]
 
