@@ -46,7 +46,7 @@ static void open_library(void)
                                            {"UCX_MEM_MMAP_HOOK_MODE", "none"},
                                            {"UCX_LOG_FILE", "stderr"}};
     enum { QUIET = sizeof(quiet) / sizeof(quiet[0]) };
-    bool is_own[QUIET];
+    bool is_own[QUIET] = {false};
     for (int i = 0; i < QUIET; i++) {
         is_own[i] = !getenv(quiet[i][0]);
         if (is_own[i])
