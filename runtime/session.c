@@ -159,6 +159,8 @@ static peal_status join(peal_session *session, const peal_session_desc *desc)
         return status;
     peal_session_watch_forks(session);
     session->identity = *peal_control_identity(session->control);
+    session->network_ports[0] = choice.first_port;
+    session->network_ports[1] = choice.last_port;
     log_hosts(session);
     return finish_joining(session);
 }

@@ -95,6 +95,7 @@ typedef struct host_op {
     bool published; /* another worker waits for it */
     bool skipped;   /* by a test hook */
     bool remote;    /* a WRITE whose word goes to another host */
+    bool precedes;  /* it, and another one follows at once: they leave together */
     bool decides;   /* a LAUNCH of DECIDE */
     host_task *task;
     host_share *share; /* LAUNCH: by worker */

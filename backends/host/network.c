@@ -11,6 +11,8 @@ void host_network_tell(const host_context *context, const host_op *op, const pea
     const peal_network_hook *network = context->rank->plan->desc.network;
     network->due(network->user, context->rank->index, op->source->channel, op->source->credit,
                  peal_flag_value(op->channel, frame->message));
+    if (!op->precedes)
+        network->flush(network->user);
 }
 
 void host_network_pause(const host_plan *plan, peal_backoff *backoff, int64_t most_ns)

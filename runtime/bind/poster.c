@@ -79,6 +79,8 @@ static bool post(peal_poster *self)
             engine->due(self->plan, p, i, value);
             any = true;
         }
+    if (any && engine->flush)
+        engine->flush(self->plan);
     return any;
 }
 

@@ -146,6 +146,8 @@ peal_status peal_probe_run(peal_probe *probe, int64_t deadline_ns)
         atomic_store(&probe->way[i].sent, 1);
         network->engine->due(probe->plan, i, 0, 1);
     }
+    if (network->engine->flush)
+        network->engine->flush(probe->plan);
     for (;;) {
         peal_session_turn(session);
         bool is_settled = network->engine->settle(network->opened);

@@ -117,6 +117,13 @@ static void due(void *user, int index, int channel, bool credit, uint64_t value)
     puts->network->engine->due(puts->plan, place.pair, place.put, value);
 }
 
+static void flush(void *user)
+{
+    const peal_bound_puts *puts = user;
+    if (puts->network->engine->flush)
+        puts->network->engine->flush(puts->plan);
+}
+
 static void progress(void *user)
 {
     const peal_bound_puts *puts = user;
@@ -153,8 +160,14 @@ peal_status peal_bound_puts_create(const peal_binding *binding, peal_transport_k
         return no_memory(binding);
     }
     *puts = (peal_bound_puts){.session = binding->session, .arena = arena};
-    puts->hook = (peal_network_hook){sizeof(puts->hook), puts,   due,       progress,
-                                     sleep_until_some,   settle, others_run};
+    puts->hook = (peal_network_hook){.size = sizeof(puts->hook),
+                                     .user = puts,
+                                     .due = due,
+                                     .flush = flush,
+                                     .progress = progress,
+                                     .sleep = sleep_until_some,
+                                     .settle = settle,
+                                     .others_run = others_run};
     peal_status status = bind_all(puts, binding);
     if (!status)
         status = peal_session_open_network(binding->session, kind, &puts->network);
@@ -178,14 +191,18 @@ peal_status peal_bound_puts_create(const peal_binding *binding, peal_transport_k
 
 peal_status peal_bound_puts_try(peal_bound_puts *puts, int64_t deadline_ns)
 {
-    const int64_t longest_ns = INT64_C(10000000000);
     if (!puts)
         return PEAL_STATUS_OK;
-    peal_status status =
-        peal_probe_run(puts->probe, deadline_ns / 2 < longest_ns ? deadline_ns / 2 : longest_ns);
+    int64_t all_ns = puts->session->deadline_ns; /* so long those wait that have nothing to try */
+    return peal_probe_run(puts->probe, (deadline_ns < all_ns ? deadline_ns : all_ns) / 5 * 4);
+}
+
+void peal_bound_puts_end_try(peal_bound_puts *puts)
+{
+    if (!puts)
+        return;
     peal_probe_destroy(puts->probe);
     puts->probe = NULL;
-    return status;
 }
 
 peal_status peal_bound_puts_start(peal_bound_puts *puts)

@@ -12,9 +12,11 @@ typedef struct peal_bound_puts peal_bound_puts;
  * transport: all of them do. */
 peal_status peal_bound_puts_create(const peal_binding *binding, peal_transport_kind kind,
                                    peal_bound_puts **out);
-/* Once all processes have connected: tries connections that are new, both ways, for 10 s or half
- * of the deadline (PEAL_E_NO_PATH_TO_HOST). NULL is fine. */
+/* Once all processes have connected: tries connections that are new, both ways, for most of the
+ * deadline, as a process may be stopped for a while (PEAL_E_NO_PATH_TO_HOST). NULL is fine. */
 peal_status peal_bound_puts_try(peal_bound_puts *puts, int64_t deadline_ns);
+/* Once all processes have come so far: who missed something has told it. NULL is fine. */
+void peal_bound_puts_end_try(peal_bound_puts *puts);
 /* NULL is fine. */
 void peal_bound_puts_destroy(peal_bound_puts *puts);
 /* Sums over the lists of puts: what all processes send is what all processes take iff the sums of

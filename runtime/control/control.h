@@ -116,7 +116,8 @@ peal_status peal_control_cause(const peal_control *control, int *process, char *
 
 /* To whom PEAL_E_NO_PATH_TO_HOST is told. */
 #define PEAL_NO_PATH_HINT                                                                          \
-    "do all interfaces and switches on the way pass packets of the same size (MTU)? "              \
+    "is the other process stopped? Else: do all interfaces and switches on the way pass packets "  \
+    "of the same size (MTU)? "                                                                     \
     "`ping -M do -s 8972 HOST` shows; --network-interface takes another way"
 
 #endif

@@ -146,8 +146,8 @@ int peal_control_call(peal_control *control, int process, peal_hello_kind kind, 
 /* Finds the neighbours by the bootstrap and connects. On failure tells those it can reach. */
 peal_status peal_tree_connect(peal_control *control, peal_bootstrap *bootstrap);
 /* tries.c: that connections of the tree to other hosts carry large packets, too. As soon as there
- * is one, with the lock; and once all are there. */
-void peal_tree_begin_try(peal_link *link);
+ * is one, with the lock (false: it has ended); and once all are there. */
+bool peal_tree_begin_try(peal_link *link);
 peal_status peal_tree_try(peal_control *control);
 
 /* How often it is said that somebody is busy; 0: all are on one host, where a board says it. */

@@ -24,8 +24,13 @@ static bool is_open(const attempt *a)
     return !a->is_closed && (a->link->tried < TRY_BYTES || a->got < TRY_BYTES);
 }
 
+static bool has_ended(ssize_t now)
+{
+    return now < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
+}
+
 /* The bytes are zeros: TCP's sums guard them. */
-void peal_tree_begin_try(peal_link *link)
+bool peal_tree_begin_try(peal_link *link)
 {
     static const unsigned char zeros[PIECE_BYTES];
     ssize_t now = 1;
@@ -35,18 +40,19 @@ void peal_tree_begin_try(peal_link *link)
                    MSG_NOSIGNAL | MSG_DONTWAIT);
         link->tried += now > 0 ? (size_t)now : 0;
     }
+    return !has_ended(now);
 }
 
 /* What goes and comes now. */
 static void move(attempt *a)
 {
     unsigned char piece[PIECE_BYTES];
-    peal_tree_begin_try(a->link);
+    a->is_closed = !peal_tree_begin_try(a->link);
     for (ssize_t now = 1; a->got < TRY_BYTES && now > 0;) {
         size_t left = TRY_BYTES - a->got;
         now = recv(a->link->data, piece, left < PIECE_BYTES ? left : PIECE_BYTES, MSG_DONTWAIT);
         a->got += now > 0 ? (size_t)now : 0;
-        a->is_closed |= now == 0 || (now < 0 && errno != EAGAIN && errno != EINTR);
+        a->is_closed |= now == 0 || has_ended(now);
     }
 }
 
@@ -79,12 +85,10 @@ static peal_status closed(peal_control *control, const attempt *a)
 /* Both ends have begun as soon as they were connected, whomever else they wait for. */
 peal_status peal_tree_try(peal_control *control)
 {
-    const int64_t longest_ns = INT64_C(10000000000);
     attempt list[PEAL_TREE_LINKS];
     struct pollfd event[PEAL_TREE_LINKS + 1];
     int count = 0;
-    int64_t half_ns = control->deadline_ns / 2;
-    int64_t limit_ns = half_ns < longest_ns ? half_ns : longest_ns;
+    const int64_t limit_ns = control->deadline_ns / 5 * 4; /* before the others give up */
     peal_patience patience = peal_patience_begin(peal_clock_ns(), limit_ns);
     for (int i = 0; i < control->link_count; i++)
         if (control->link[i].is_far)

@@ -266,7 +266,9 @@ static peal_status bind(peal_exchange *exchange, const peal_halo_desc *desc)
     status = peal_bound_puts_try(exchange->binding.puts, exchange->deadline_ns);
     if (!status)
         status = peal_bound_puts_start(exchange->binding.puts);
-    return peal_session_agree(session, status, from);
+    status = peal_session_agree(session, status, from);
+    peal_bound_puts_end_try(exchange->binding.puts);
+    return status;
 }
 
 static void free_exchange(peal_exchange *exchange)
@@ -404,6 +406,7 @@ static peal_status run(peal_exchange *exchange, int first, int end)
         if (status)
             return status;
     }
+    peal_exchange_flush(exchange);
     return PEAL_STATUS_OK;
 }
 

@@ -111,6 +111,8 @@ void peal_exchange_pause(const peal_exchange *exchange, const peal_exchange_word
 /* A word of a channel to another host has been stored. */
 void peal_exchange_tell(const peal_exchange *exchange, const peal_exchange_word *word,
                         uint64_t value);
+/* What was told leaves now, together. */
+void peal_exchange_flush(const peal_exchange *exchange);
 /* What is in a queue here leaves: others may wait for it while nobody of this process does. */
 peal_status peal_exchange_await_sent(peal_exchange *exchange);
 

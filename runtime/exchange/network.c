@@ -50,3 +50,10 @@ void peal_exchange_tell(const peal_exchange *exchange, const peal_exchange_word 
     const peal_network_hook *network = peal_bound_puts_hook(exchange->binding.puts);
     network->due(network->user, word->index, word->number, word->credit, value);
 }
+
+void peal_exchange_flush(const peal_exchange *exchange)
+{
+    const peal_network_hook *network = peal_bound_puts_hook(exchange->binding.puts);
+    if (network)
+        network->flush(network->user);
+}

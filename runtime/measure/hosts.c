@@ -151,6 +151,8 @@ static peal_status play(measuring *m, int pair, int size, int rounds, double *me
         if (status)
             return status;
         m->network->engine->due(m->plan, pair, size, value);
+        if (m->network->engine->flush)
+            m->network->engine->flush(m->plan);
         status = begins ? await(m, pair, size, value) : PEAL_STATUS_OK;
         if (status)
             return status;

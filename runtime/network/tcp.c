@@ -269,6 +269,7 @@ const peal_network_ops peal_network_tcp = {
     .attach = attach,
     .detach = detach,
     .due = tcp_due,
+    .flush = tcp_send_due,
     .progress = progress,
     .sleep = sleep_until_some,
     .settle = settle,

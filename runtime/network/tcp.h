@@ -76,6 +76,7 @@ void tcp_lose(peal_network *network, tcp_link *link, int error);
 /* Room for so many more frames at a time, until tcp_drop(); false: no memory. */
 bool tcp_add_room(tcp_link *link, size_t frames);
 void tcp_due(peal_network_plan *plan, int pair, int number, uint64_t value);
+void tcp_send_due(peal_network_plan *plan);
 /* Sends what the socket takes. With the lock `sending`. */
 void tcp_flush(peal_network *network, tcp_link *link);
 /* Drops what of a plan is not sent, and what it was promised. */

@@ -8,7 +8,11 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-enum { PARTS = 64 };
+enum {
+    PARTS = 64,
+    LONG = 8192, /* bytes of a message from which on others do not wait with it */
+    MANY = PARTS / 2
+};
 
 static bool grow(tcp_ring *ring, size_t room)
 {
@@ -136,8 +140,22 @@ void tcp_due(peal_network_plan *plan, int pair, int number, uint64_t value)
             queue_frame(plan, link, put, number, next);
     }
     *sent = value;
-    tcp_flush(plan->network, link);
+    atomic_store(&link->has_queue, link->queue.count > 0);
+    if (put->bytes >= LONG || link->queue.count >= MANY)
+        tcp_flush(plan->network, link);
     pthread_mutex_unlock(&link->sending);
+}
+
+void tcp_send_due(peal_network_plan *plan)
+{
+    for (int i = 0; i < plan->count; i++) {
+        tcp_link *link = plan->link[i];
+        if (!atomic_load(&link->has_queue))
+            continue;
+        pthread_mutex_lock(&link->sending);
+        tcp_flush(plan->network, link);
+        pthread_mutex_unlock(&link->sending);
+    }
 }
 
 /* Drops what is not sent; of a frame that has begun nothing sensible can follow. */

@@ -116,16 +116,17 @@ static bool settle(peal_network *network)
 
 /* ---- plans ---- */
 
-static void free_sending(ucx_sending **sending, int count)
+/* The lists end with an empty item: pairs may be gone by now. */
+static void free_sending(ucx_sending **sending)
 {
-    for (int i = 0; sending && i < count; i++)
+    for (int i = 0; sending && sending[i]; i++)
         free(sending[i]);
     free(sending);
 }
 
-static void free_arrival(ucx_arrival *arrival, int count)
+static void free_arrival(ucx_arrival *arrival)
 {
-    for (int i = 0; arrival && i < count; i++)
+    for (int i = 0; arrival && arrival[i].has_come; i++)
         free(arrival[i].has_come);
     free(arrival);
 }
@@ -134,8 +135,8 @@ static void free_plan(peal_network_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {
         free(plan->sent ? plan->sent[i] : NULL);
-        free_sending(plan->sending ? plan->sending[i] : NULL, plan->pair[i].out_count);
-        free_arrival(plan->arrival ? plan->arrival[i] : NULL, plan->pair[i].in_count);
+        free_sending(plan->sending ? plan->sending[i] : NULL);
+        free_arrival(plan->arrival ? plan->arrival[i] : NULL);
     }
     free(plan->sent);
     free(plan->sending);
@@ -229,8 +230,13 @@ static void detach(peal_network_plan *plan)
         at = &(*at)->next;
     if (*at)
         *at = plan->next;
-    if (plan->busy == 0) /* else UCX still has it: it stays */
+    plan->is_dead = plan->busy > 0; /* UCX still has it: it stays, until it is closed */
+    if (!plan->is_dead)
         free_plan(plan);
+    else {
+        plan->next = network->dead;
+        network->dead = plan;
+    }
     pthread_mutex_unlock(&network->lock);
 }
 
@@ -262,10 +268,11 @@ static peal_status make_plan(peal_network *network, uint32_t number, const peal_
 static peal_status attach(peal_network *network, uint32_t number, const peal_pair *pair, int count,
                           peal_diagnostics *diagnostics, peal_network_plan **out)
 {
-    pthread_mutex_lock(&network->lock);
     peal_status status = ucx_connect(network, pair, count, diagnostics);
-    if (!status)
-        status = make_plan(network, number, pair, count, diagnostics, out);
+    if (status)
+        return status;
+    pthread_mutex_lock(&network->lock);
+    status = make_plan(network, number, pair, count, diagnostics, out);
     pthread_mutex_unlock(&network->lock);
     return status;
 }
@@ -304,25 +311,43 @@ static peal_status open_network(const peal_network_site *site, peal_diagnostics 
 static void disown(peal_network *network)
 {
     network->is_disowned = true;
+    for (int p = 0; p < network->site->processes; p++)
+        if (network->link[p] && network->link[p]->stream >= 0)
+            close(network->link[p]->stream);
+}
+
+/* Once nothing of UCX is left that looks at links and plans. */
+static void close_ucx(peal_network *network)
+{
+    const ucx_library *ucx = network->library;
+    for (int p = 0; p < network->site->processes; p++)
+        if (network->link[p])
+            close_endpoint(network->link[p]);
+    if (network->flush)
+        ucx->ucp_request_free(network->flush);
+    if (network->worker)
+        ucx->ucp_worker_destroy(network->worker);
+    if (network->context)
+        ucx->ucp_cleanup(network->context);
 }
 
 static void close_network(peal_network *network)
 {
-    const ucx_library *ucx = network->library;
     network->is_closing = true;
-    for (int p = 0; p < network->site->processes && !network->is_disowned; p++) {
+    if (!network->is_disowned)
+        close_ucx(network);
+    for (int p = 0; p < network->site->processes; p++) {
         if (!network->link[p])
             continue;
-        close_endpoint(network->link[p]);
-        close(network->link[p]->stream);
+        if (!network->is_disowned)
+            close(network->link[p]->stream);
         free(network->link[p]);
     }
-    if (network->flush && !network->is_disowned)
-        ucx->ucp_request_free(network->flush);
-    if (network->worker && !network->is_disowned)
-        ucx->ucp_worker_destroy(network->worker);
-    if (network->context && !network->is_disowned)
-        ucx->ucp_cleanup(network->context);
+    while (network->dead) {
+        peal_network_plan *next = network->dead->next;
+        free_plan(network->dead);
+        network->dead = next;
+    }
     pthread_mutex_destroy(&network->lock);
     free(network->link);
     free(network);

@@ -49,8 +49,9 @@ typedef struct ucx_library {
 
 const ucx_library *ucx_get(void);
 /* A context that reaches other hosts and nothing else: over the interfaces of streams to them, and
- * InfiniBand adapters whose ports are up. What UCX_NET_DEVICES and UCX_TLS say goes first. */
-ucs_status_t ucx_open_context(const int *stream, int count, ucp_context_h *out);
+ * InfiniBand adapters whose ports are up. What UCX_... variables say goes first. */
+ucs_status_t ucx_open_context(const peal_network_site *site, const int *stream, int count,
+                              ucp_context_h *out);
 
 /* ---- the engine ---- */
 
@@ -77,7 +78,7 @@ typedef struct ucx_sending {
     ucx_link *link;
     const peal_put *put;
     bool is_busy, is_owed;
-    uint64_t owed; /* a credit that is due meanwhile */
+    uint64_t owed; /* the next message of this slot, or a credit, that is due meanwhile */
 } ucx_sending;
 
 /* Messages may be complete in another order than they were sent in, as long ones are fetched. */
@@ -102,11 +103,13 @@ struct peal_network {
     ucp_worker_h worker;
     int event; /* a descriptor to sleep on */
     peal_network_plan *plan;
-    ucx_link **link; /* by process; NULL: not connected */
-    void *flush;     /* a request; NULL: none is under way */
-    bool has_sent;   /* since the last flush began */
-    int busy;        /* sends and fetches that are under way */
+    peal_network_plan *dead; /* whose caller has left them */
+    ucx_link **link;         /* by process; NULL: not connected */
+    void *flush;             /* a request; NULL: none is under way */
+    bool has_sent;           /* since the last flush began */
+    int busy;                /* sends and fetches that are under way */
     bool has_failed, is_closing, is_disowned;
+    char reason[UCX_TEXT_BYTES]; /* why it is of no use (any more); empty: it is */
 };
 
 struct peal_network_plan {
@@ -120,6 +123,8 @@ struct peal_network_plan {
     ucx_sending ***sending; /* by pair, outgoing put, and slot */
     ucx_arrival **arrival;  /* by pair and incoming put */
     int busy;
+    bool
+        is_dead; /* UCX has not let go of it in time: nothing of the caller's is touched any more */
 };
 
 /* So many messages of a put may be under way at a time; a power of two, as numbers wrap. */

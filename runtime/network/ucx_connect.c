@@ -1,5 +1,6 @@
 /* Connections of the UCX engine: addresses and tokens are exchanged on the control plane's streams,
- * which know who is at the other end. */
+ * which know who is at the other end. Who cannot go on says so on them, and why: then nobody waits
+ * for it. After that the network is of no use to this session, and says the same again. */
 #define _GNU_SOURCE
 #include "base/diagnostic.h"
 #include "runtime/network/ucx.h"
@@ -8,17 +9,35 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
 enum { MOST_ADDRESS_BYTES = 1 << 16 };
 
-static peal_status cannot(peal_diagnostics *diagnostics, const char *what, ucs_status_t why)
+/* What one end of a stream says to the other: the token to send with, and an address of so many
+ * bytes follows; 0: why there is none. */
+typedef struct ucx_card {
+    uint64_t token;
+    uint32_t bytes, reserved;
+    char reason[UCX_TEXT_BYTES];
+} ucx_card;
+
+/* Says it again, where it was said before. */
+static peal_status tell_reason(const peal_network *network, peal_diagnostics *diagnostics)
 {
     return peal_report(
         diagnostics, PEAL_E_NO_NETWORK_ENGINE, (peal_source){0},
-        "see what `ucx_info -d` lists; UCX_NET_DEVICES and UCX_TLS choose other ways",
-        "UCX cannot %s: %s", what, ucx_get()->ucs_status_string(why));
+        "see what `ucx_info -d` lists; UCX_NET_DEVICES and UCX_TLS choose other ways", "%s",
+        network->reason);
+}
+
+static peal_status cannot(peal_network *network, peal_diagnostics *diagnostics, const char *what,
+                          ucs_status_t why)
+{
+    snprintf(network->reason, sizeof(network->reason), "UCX cannot %s: %s", what,
+             network->library->ucs_status_string(why));
+    return tell_reason(network, diagnostics);
 }
 
 static void endpoint_has_ended(void *link, ucp_ep_h endpoint, ucs_status_t why)
@@ -40,12 +59,6 @@ static bool give(int stream, const void *data, size_t bytes)
     return true;
 }
 
-/* What one end of a stream says to the other: the token to send with, and where it is. */
-typedef struct ucx_card {
-    uint64_t token;
-    uint32_t bytes, reserved;
-} ucx_card;
-
 static peal_status open_stream(peal_network *network, int process, peal_diagnostics *diagnostics)
 {
     ucx_link *link = calloc(1, sizeof(*link));
@@ -62,7 +75,9 @@ static peal_status open_stream(peal_network *network, int process, peal_diagnost
         free(link);
         return status;
     }
+    pthread_mutex_lock(&network->lock);
     network->link[process] = link;
+    pthread_mutex_unlock(&network->lock);
     return PEAL_STATUS_OK;
 }
 
@@ -72,8 +87,10 @@ static ucs_status_t open_worker(peal_network *network)
     const ucp_worker_params_t params = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
                                         .thread_mode = UCS_THREAD_MODE_SERIALIZED};
     ucs_status_t status = ucx->ucp_worker_create(network->context, &params, &network->worker);
-    if (status != UCS_OK)
+    if (status != UCS_OK) {
+        network->worker = NULL;
         return status;
+    }
     const ucp_am_handler_param_t handler = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
                                                           UCP_AM_HANDLER_PARAM_FIELD_CB |
                                                           UCP_AM_HANDLER_PARAM_FIELD_ARG |
@@ -90,94 +107,150 @@ static ucs_status_t open_worker(peal_network *network)
 static peal_status open_ucx(peal_network *network, const peal_pair *pair, int count,
                             peal_diagnostics *diagnostics)
 {
-    if (network->context)
+    if (network->worker)
         return PEAL_STATUS_OK;
     int *stream = calloc((size_t)count + 1, sizeof(*stream));
     if (!stream)
         return ucx_no_memory(diagnostics);
     for (int i = 0; i < count; i++)
         stream[i] = network->link[pair[i].process]->stream;
-    ucs_status_t status = ucx_open_context(stream, count, &network->context);
+    ucs_status_t status = ucx_open_context(network->site, stream, count, &network->context);
     free(stream);
-    if (status != UCS_OK)
-        return cannot(diagnostics, "open a way to other hosts", status);
+    if (status != UCS_OK) {
+        network->context = NULL;
+        return cannot(network, diagnostics, "open a way to other hosts", status);
+    }
+    pthread_mutex_lock(&network->lock);
     status = open_worker(network);
-    return status == UCS_OK ? PEAL_STATUS_OK : cannot(diagnostics, "listen for messages", status);
+    pthread_mutex_unlock(&network->lock);
+    return status == UCS_OK ? PEAL_STATUS_OK
+                            : cannot(network, diagnostics, "listen for messages", status);
 }
 
-static peal_status give_card(const ucx_link *link, const ucp_address_t *address, size_t bytes,
-                             peal_diagnostics *diagnostics)
+/* reason: empty where there is an address. */
+static bool give_card(const peal_network *network, const ucx_link *link, const void *address,
+                      size_t bytes)
 {
-    const ucx_card card = {.token = link->own_token, .bytes = (uint32_t)bytes};
-    if (give(link->stream, &card, sizeof(card)) && give(link->stream, address, bytes))
-        return PEAL_STATUS_OK;
-    return peal_report(diagnostics, PEAL_E_PROCESS_LOST, (peal_source){0}, NULL,
-                       "process %d has closed its stream", link->process);
+    ucx_card card = {.token = link->own_token, .bytes = (uint32_t)bytes};
+    memcpy(card.reason, network->reason, sizeof(card.reason));
+    return give(link->stream, &card, sizeof(card)) && give(link->stream, address, bytes);
 }
 
-static peal_status take_card(const peal_network *network, ucx_link *link,
-                             peal_diagnostics *diagnostics)
+static peal_status read_card(const peal_network *network, ucx_link *link,
+                             peal_diagnostics *diagnostics, void **address)
 {
     const peal_network_site *site = network->site;
-    const ucx_library *ucx = network->library;
     ucx_card card;
     peal_status status = site->read(site->user, link->process, link->stream, &card, sizeof(card));
     if (status)
         return status;
-    if (!card.bytes || card.bytes > MOST_ADDRESS_BYTES)
+    card.reason[sizeof(card.reason) - 1] = 0;
+    if (!card.bytes)
+        return peal_report(diagnostics, PEAL_E_NO_NETWORK_ENGINE, (peal_source){0}, NULL,
+                           "process %d: %s", link->process, card.reason);
+    if (card.bytes > MOST_ADDRESS_BYTES)
         return peal_report(diagnostics, PEAL_E_COLLECTIVE_MISMATCH, (peal_source){0}, NULL,
                            "process %d says that its address for UCX has %u bytes", link->process,
                            card.bytes);
-    void *address = malloc(card.bytes);
-    if (!address)
+    *address = malloc(card.bytes);
+    if (!*address)
         return ucx_no_memory(diagnostics);
-    status = site->read(site->user, link->process, link->stream, address, card.bytes);
     link->their_token = card.token;
-    const ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
-                                                  UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                                                  UCP_EP_PARAM_FIELD_ERR_HANDLER,
-                                    .address = address,
-                                    .err_mode = UCP_ERR_HANDLING_MODE_PEER,
-                                    .err_handler = {endpoint_has_ended, link}};
-    ucs_status_t made =
-        status ? UCS_OK : ucx->ucp_ep_create(network->worker, &params, &link->endpoint);
+    return site->read(site->user, link->process, link->stream, *address, card.bytes);
+}
+
+static peal_status take_card(peal_network *network, ucx_link *link, peal_diagnostics *diagnostics)
+{
+    void *address = NULL;
+    peal_status status = read_card(network, link, diagnostics, &address);
+    ucs_status_t made = UCS_OK;
+    if (!status) {
+        const ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                                                      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                                                      UCP_EP_PARAM_FIELD_ERR_HANDLER,
+                                        .address = address,
+                                        .err_mode = UCP_ERR_HANDLING_MODE_PEER,
+                                        .err_handler = {endpoint_has_ended, link}};
+        pthread_mutex_lock(&network->lock);
+        made = network->library->ucp_ep_create(network->worker, &params, &link->endpoint);
+        if (made != UCS_OK)
+            link->endpoint = NULL;
+        pthread_mutex_unlock(&network->lock);
+    }
     free(address);
     if (made != UCS_OK) {
         char what[64];
         snprintf(what, sizeof(what), "connect to process %d", link->process);
-        return cannot(diagnostics, what, made);
+        return cannot(network, diagnostics, what, made);
     }
     return status;
 }
 
-static bool is_connected(const ucx_link *link)
-{
-    return link && link->endpoint;
-}
-
-/* Nobody waits for another's card before all have got one's own, so no ring of waits closes. */
-peal_status ucx_connect(peal_network *network, const peal_pair *pair, int count,
-                        peal_diagnostics *diagnostics)
+/* Both ends give and take once. Nobody waits for another's card before all have got one's own, so
+ * no ring of waits closes. `status`: what has gone wrong here before. */
+static peal_status exchange_cards(peal_network *network, ucx_link **link, int count,
+                                  peal_status status, peal_diagnostics *diagnostics)
 {
     ucp_address_t *address = NULL;
     size_t bytes = 0;
-    peal_status status = PEAL_STATUS_OK;
+    if (!status) {
+        pthread_mutex_lock(&network->lock);
+        ucs_status_t got =
+            network->library->ucp_worker_get_address(network->worker, &address, &bytes);
+        pthread_mutex_unlock(&network->lock);
+        if (got != UCS_OK)
+            status = cannot(network, diagnostics, "say its address", got);
+    }
+    if (status && !*network->reason)
+        snprintf(network->reason, sizeof(network->reason), "it is not ready for UCX");
+    for (int i = 0; i < count; i++) /* who has closed its end is told by read_card */
+        give_card(network, link[i], address, status ? 0 : bytes);
+    if (address) {
+        pthread_mutex_lock(&network->lock);
+        network->library->ucp_worker_release_address(network->worker, address);
+        pthread_mutex_unlock(&network->lock);
+    }
     for (int i = 0; i < count && !status; i++)
-        if (!network->link[pair[i].process])
+        status = take_card(network, link[i], diagnostics);
+    return status;
+}
+
+/* Plans do not begin over what has ended. */
+static peal_status check_links(const peal_network *network, const peal_pair *pair, int count,
+                               peal_diagnostics *diagnostics)
+{
+    for (int i = 0; i < count; i++) {
+        const ucx_link *link = network->link[pair[i].process];
+        if (link && link->is_broken)
+            return peal_report(diagnostics, PEAL_E_NO_NETWORK_ENGINE, (peal_source){0}, NULL,
+                               "the connection by UCX with process %d has ended before",
+                               link->process);
+    }
+    return PEAL_STATUS_OK;
+}
+
+peal_status ucx_connect(peal_network *network, const peal_pair *pair, int count,
+                        peal_diagnostics *diagnostics)
+{
+    if (*network->reason)
+        return tell_reason(network, diagnostics);
+    ucx_link **fresh = calloc((size_t)count + 1, sizeof(*fresh));
+    int opened = 0;
+    peal_status status =
+        fresh ? check_links(network, pair, count, diagnostics) : ucx_no_memory(diagnostics);
+    for (int i = 0; i < count && !status; i++)
+        if (!network->link[pair[i].process]) {
             status = open_stream(network, pair[i].process, diagnostics);
+            if (!status)
+                fresh[opened++] = network->link[pair[i].process];
+        }
     if (!status)
         status = open_ucx(network, pair, count, diagnostics);
-    if (status)
-        return status;
-    ucs_status_t got = network->library->ucp_worker_get_address(network->worker, &address, &bytes);
-    if (got != UCS_OK)
-        return cannot(diagnostics, "say its address", got);
-    for (int i = 0; i < count && !status; i++)
-        if (!is_connected(network->link[pair[i].process]))
-            status = give_card(network->link[pair[i].process], address, bytes, diagnostics);
-    network->library->ucp_worker_release_address(network->worker, address);
-    for (int i = 0; i < count && !status; i++)
-        if (!is_connected(network->link[pair[i].process]))
-            status = take_card(network, network->link[pair[i].process], diagnostics);
+    if (opened)
+        status = exchange_cards(network, fresh, opened, status, diagnostics);
+    if (status && !*network->reason)
+        snprintf(network->reason, sizeof(network->reason),
+                 "UCX was not opened, as a connection could not be made before");
+    free(fresh);
     return status;
 }

@@ -73,7 +73,8 @@ static void add(char devices[DEVICES_BYTES], const char *name)
     for (const char *at = devices; *at; at += strcspn(at, ","), at += *at == ',')
         if (strcspn(at, ",") == length && !strncmp(at, name, length))
             return;
-    snprintf(devices + used, DEVICES_BYTES - used, "%s%s", used ? "," : "", name);
+    if (used + 1 + length < DEVICES_BYTES) /* part of a name would be another one */
+        snprintf(devices + used, DEVICES_BYTES - used, "%s%s", used ? "," : "", name);
 }
 
 static bool have_address(const struct sockaddr *a, const struct sockaddr_storage *b)
@@ -161,21 +162,36 @@ static void add_adapters(char devices[DEVICES_BYTES])
         closedir(folder);
 }
 
-ucs_status_t ucx_open_context(const int *stream, int count, ucp_context_h *out)
+/* Unless the user has said otherwise by the variable. */
+static ucs_status_t set(ucp_config_t *config, const char *variable, const char *name,
+                        const char *value)
+{
+    return getenv(variable) ? UCS_OK : ucx_get()->ucp_config_modify(config, name, value);
+}
+
+ucs_status_t ucx_open_context(const peal_network_site *site, const int *stream, int count,
+                              ucp_context_h *out)
 {
     const ucx_library *ucx = ucx_get();
-    char devices[DEVICES_BYTES] = "";
+    char devices[DEVICES_BYTES] = "", ports[32];
     ucp_config_t *config;
     ucs_status_t status = ucx->ucp_config_read(NULL, NULL, &config);
     if (status != UCS_OK)
         return status;
     add_interfaces(stream, count, devices);
     add_adapters(devices);
-    if (!getenv("UCX_NET_DEVICES") && *devices)
-        status = ucx->ucp_config_modify(config, "NET_DEVICES", devices);
+    if (*devices)
+        status = set(config, "UCX_NET_DEVICES", "NET_DEVICES", devices);
+    if (status == UCS_OK && site->first_port) {
+        snprintf(ports, sizeof(ports), "%d-%d", site->first_port, site->last_port);
+        status = set(config, "UCX_TCP_PORT_RANGE", "PORT_RANGE", ports);
+    }
     /* Processes of different hosts may see the same numbers of System V memory. */
-    if (status == UCS_OK && !getenv("UCX_TLS"))
-        status = ucx->ucp_config_modify(config, "TLS", "^sm");
+    if (status == UCS_OK)
+        status = set(config, "UCX_TLS", "TLS", "^sm");
+    /* Up to there a message leaves by itself; what is longer is fetched, while both ends wait. */
+    if (status == UCS_OK)
+        status = set(config, "UCX_RNDV_THRESH", "RNDV_THRESH", "64k");
     const ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES,
                                  .features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP};
     if (status == UCS_OK)

@@ -13,6 +13,8 @@ static void send_one(ucx_sending *sending, uint64_t value);
 
 static void end_sending(ucx_sending *sending, ucs_status_t status)
 {
+    if (sending->plan->is_dead)
+        return;
     if (status != UCS_OK)
         ucx_lose(sending->link, status);
     else if (sending->is_owed) {
@@ -58,14 +60,15 @@ static void send_one(ucx_sending *sending, uint64_t value)
         end_sending(sending, UCS_PTR_STATUS(request));
 }
 
-/* The receiver has had what this slot sent before, and it may send again: only UCX has not said so
- * yet. */
-static bool await_slot(const ucx_sending *sending)
+/* What the slot, or the credit, has sent before may still be UCX's. */
+static void send_next(ucx_sending *sending, uint64_t value)
 {
-    const peal_network *network = sending->plan->network;
-    while (sending->is_busy && !sending->link->is_broken)
-        network->library->ucp_worker_progress(network->worker);
-    return !sending->link->is_broken;
+    if (!sending->is_busy) {
+        send_one(sending, value);
+        return;
+    }
+    sending->is_owed = true;
+    sending->owed = value;
 }
 
 void ucx_due(peal_network_plan *plan, int pair, int number, uint64_t value)
@@ -77,16 +80,9 @@ void ucx_due(peal_network_plan *plan, int pair, int number, uint64_t value)
         ucx_fail(plan->network, PEAL_STATUS_INTERNAL, "a message is due that no slot is for");
         return;
     }
-    if (put->credit && sending->is_busy) {
-        sending->is_owed = true;
-        sending->owed = value;
-    } else if (put->credit)
-        send_one(sending, value);
-    else
-        for (uint64_t next = *sent + put->quantum; next != value + put->quantum;
-             next += put->quantum)
-            if (await_slot(&sending[ucx_place(put, next)]))
-                send_one(&sending[ucx_place(put, next)], next);
+    uint64_t next = put->credit ? value : *sent + put->quantum; /* of credits the last says all */
+    for (; next != value + put->quantum; next += put->quantum)
+        send_next(&sending[ucx_place(put, next)], next);
     *sent = value;
 }
 
@@ -141,7 +137,9 @@ static void has_been_fetched(void *request, ucs_status_t status, size_t bytes, v
     network->library->ucp_request_free(request);
     fetch->plan->busy--;
     network->busy--;
-    if (status == UCS_OK)
+    if (fetch->plan->is_dead)
+        ; /* its slots and words are gone */
+    else if (status == UCS_OK)
         arrive(fetch->plan, fetch->pair, fetch->put, fetch->value);
     else
         ucx_lose(fetch->link, status);

@@ -274,6 +274,7 @@ static peal_status prepare(peal_plan *plan)
             peal_session_agree(plan->session,
                                peal_bound_puts_try(plan->binding.puts, peal_plan_deadline_ns(plan)),
                                from);
+        peal_bound_puts_end_try(plan->binding.puts);
     }
     if (!status)
         status = join_bound(plan);

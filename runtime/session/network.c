@@ -51,14 +51,17 @@ peal_status peal_session_open_network(peal_session *session, peal_transport_kind
     network->site = (peal_network_site){.size = sizeof(network->site),
                                         .process = session->identity.process,
                                         .processes = session->identity.processes,
+                                        .first_port = session->network_ports[0],
+                                        .last_port = session->network_ports[1],
                                         .user = network,
                                         .connect = connect_to,
                                         .read = read_from,
                                         .fail = fail};
     network->engine = peal_network_of(kind);
-    peal_status status =
-        network->engine->open(&network->site, session->diagnostics, &network->opened);
-    if (!status) /* others may wait for room in our sockets */
+    peal_network *opened = NULL;
+    peal_status status = network->engine->open(&network->site, session->diagnostics, &opened);
+    atomic_store(&network->opened, opened); /* the threads that post look at it */
+    if (!status)                            /* others may wait for room in our sockets */
         peal_control_meanwhile(session->control, turn, session);
     return status;
 }

@@ -41,11 +41,11 @@ typedef struct peal_barrier_slot {
 enum { PEAL_NETWORK_COUNT = 2 /* PEAL_TRANSPORT_TCP, and the rest of that enumeration */ };
 typedef struct peal_session_network {
     const peal_network_ops *engine;
-    peal_network *opened; /* NULL: no plan has needed it */
+    peal_network *_Atomic opened; /* NULL: no plan has needed it */
     peal_network_site site;
     peal_session *session;
     bool *is_tried; /* by process: the connection has carried a message; NULL: none has */
-    int stream; /* which of the control plane's streams between two processes are its own */
+    int stream;     /* which of the control plane's streams between two processes are its own */
 } peal_session_network;
 
 struct peal_session {
@@ -71,6 +71,7 @@ struct peal_session {
     bool fails_alike; /* all processes have found the same, and there is no board to agree by */
     int failed_first; /* the first process whose attempt failed, when last one did; -1: none */
     peal_session_network network[PEAL_NETWORK_COUNT]; /* runtime/session/network.c */
+    int network_ports[2];                             /* of the caller's choice; 0: any */
     _Atomic int64_t lost_stream_ns;                   /* when a stream has ended; 0: none has */
     char lost_stream[256];                            /* which, in words */
     struct peal_originals *originals; /* base/originals.h: as they were before several runs */

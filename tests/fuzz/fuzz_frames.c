@@ -134,7 +134,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     peer self = {.here = ends[0], .there = ends[1]};
     const peal_pair pair = {.process = 1, .in = in, .in_count = PUTS};
-    const peal_network_site site = {sizeof(site), 0, 2, &self, lend_stream, NULL, count_failure};
+    const peal_network_site site = {.size = sizeof(site),
+                                    .processes = 2,
+                                    .user = &self,
+                                    .connect = lend_stream,
+                                    .fail = count_failure};
     if (peal_network_tcp.open(&site, NULL, &network) ||
         peal_network_tcp.attach(network, PLAN, &pair, 1, NULL, &plan))
         abort();

@@ -152,8 +152,9 @@ void detach_side(pair_plan *p, int side)
 
 void free_plan(pair_plan *p)
 {
-    for (int s = 0; s < SIDES; s++) {
+    for (int s = 0; s < SIDES; s++)
         detach_side(p, s);
+    for (int s = 0; s < SIDES; s++) {
         for (int i = 0; i < CHANNELS; i++) {
             free(p->from[s][i].slot);
             free(p->from[s][i].shadow);

@@ -63,6 +63,30 @@ static void late_frames_are_skipped(void **state)
     }
 }
 
+/* Short messages wait for the flush, and leave by one call; long ones do not wait. */
+static void short_messages_leave_together(void **state)
+{
+    job j;
+    pair_plan p;
+    (void)state;
+    open_job(&j, &peal_network_tcp, 0);
+    attach_plan(&j, &p, 1);
+    for (int i = 0; i < 4; i++)
+        assert_true(send_next(&p, 0, i));
+    peal_network_tcp.progress(j.side[1].network);
+    for (int i = 0; i < 4; i++)
+        assert_false(take_next(&p, 1, i));
+    peal_network_tcp.flush(p.attached[0]);
+    peal_network_tcp.progress(j.side[1].network);
+    for (int i = 0; i < 4; i++)
+        assert_true(take_next(&p, 1, i));
+    assert_true(send_next(&p, 0, 1) && send_next(&p, 0, 4)); /* 40000 bytes */
+    peal_network_tcp.progress(j.side[1].network);
+    assert_true(take_next(&p, 1, 1) && take_next(&p, 1, 4));
+    free_plan(&p);
+    close_job(&j);
+}
+
 /* The ring holds what the plans that there are may need, however many there have been. */
 static void rooms_do_not_add_up(void **state)
 {
@@ -174,6 +198,7 @@ int main(void)
         cmocka_unit_test(messages_arrive),
         cmocka_unit_test(threads_share_the_work),
         cmocka_unit_test(late_frames_are_skipped),
+        cmocka_unit_test(short_messages_leave_together),
         cmocka_unit_test(rooms_do_not_add_up),
         cmocka_unit_test(what_is_half_sent_ends_the_stream),
         cmocka_unit_test(bad_frames_are_told),

@@ -63,6 +63,8 @@ static void late_messages_are_skipped(void **state)
             peal_network_ucx.progress(j.side[i % SIDES].network);
         detach_side(&first, 1);
         memset(first.from[0][CHANNELS - 1].slot, 0x55, 2 * LONG_MESSAGE);
+        for (int i = 0; i < 1000; i++) /* whatever is still under way */
+            peal_network_ucx.progress(j.side[i % SIDES].network);
         bool lost = j.side[0].failure || j.side[1].failure;
         if (!lost) { /* else it was amid a message, whose connection has ended with the plan */
             assert_true(send_next(&second, 0, 4));
@@ -76,6 +78,39 @@ static void late_messages_are_skipped(void **state)
         close_job(&j);
     }
     assert_true(kept > 0);
+}
+
+/* Ports on which somebody here listens, of first to last. */
+static int count_listeners(unsigned first, unsigned last)
+{
+    FILE *file = fopen("/proc/self/net/tcp", "r");
+    char line[256];
+    unsigned port, kind;
+    int count = 0;
+    while (file && fgets(line, sizeof(line), file))
+        if (sscanf(line, " %*d: %*x:%x %*x:%*x %x", &port, &kind) == 2 && kind == 0x0a)
+            count += port >= first && port <= last;
+    if (file)
+        fclose(file);
+    return count;
+}
+
+static void ports_are_those_that_were_chosen(void **state)
+{
+    const int first = 24310, last = 24329;
+    job j;
+    pair_plan p;
+    (void)state;
+    int before = count_listeners(first, last);
+    open_job(&j, &peal_network_ucx, 0);
+    for (int s = 0; s < SIDES; s++) {
+        j.side[s].site.first_port = first;
+        j.side[s].site.last_port = last;
+    }
+    attach_plan(&j, &p, 1);
+    assert_true(count_listeners(first, last) >= before + SIDES);
+    free_plan(&p);
+    close_job(&j);
 }
 
 typedef struct wrong_message {
@@ -197,6 +232,7 @@ int main(void)
         cmocka_unit_test(threads_share_the_work),
         cmocka_unit_test(a_message_without_a_slot_is_told),
         cmocka_unit_test(late_messages_are_skipped),
+        cmocka_unit_test(ports_are_those_that_were_chosen),
         cmocka_unit_test(wrong_messages_are_told),
         cmocka_unit_test(wrong_values_are_told),
         cmocka_unit_test(strangers_do_nothing),

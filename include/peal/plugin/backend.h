@@ -161,8 +161,10 @@ typedef struct peal_network_hook {
     size_t size; /* sizeof(peal_network_hook) */
     void *user;
     /* The word of a channel (of hosted rank `index`) has been raised: all its messages, or credits,
-     * up to `value` are due. One thread at a time for a word. */
+     * up to `value` are due; they leave with the next flush, turn or settle, if not at once. One
+     * thread at a time for a word. */
     void (*due)(void *user, int index, int channel, bool credit, uint64_t value);
+    void (*flush)(void *user);             /* what is due leaves now; any thread */
     void (*progress)(void *user);          /* a turn, by whoever waits; any thread */
     void (*sleep)(void *user, int64_t ns); /* until something comes, at most so long */
     bool (*settle)(void *user);            /* a turn; true: nothing is left to be sent */

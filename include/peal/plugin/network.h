@@ -53,6 +53,7 @@ typedef struct peal_pair {
 typedef struct peal_network_site {
     size_t size; /* sizeof(peal_network_site) */
     int process, processes;
+    int first_port, last_port; /* to listen on; 0: any */
     void *user;
     /* A stream socket to another process, the engine's to close. Both ends ask for it once. */
     peal_status (*connect)(void *user, int process, int *stream);
@@ -82,10 +83,12 @@ typedef struct peal_network_ops {
     /* What of it is still on its way is dropped, here and by who receives it. */
     void (*detach)(peal_network_plan *plan);
     /* All messages (or credits) of an outgoing put up to `value` are due: their bytes are in their
-     * slots and stay there until the receiver says that it has consumed them. Any thread, one at a
-     * time for a put. */
+     * slots and stay there until the receiver says that it has consumed them. They leave with the
+     * next flush or turn, if not at once: several of them in one go. Any thread, one at a time for
+     * a put. */
     void (*due)(peal_network_plan *plan, int pair, int put, uint64_t value);
-    void (*progress)(peal_network *network);          /* one turn, by whoever waits; any thread */
+    void (*flush)(peal_network_plan *plan);  /* what is due leaves; any thread. NULL: it has */
+    void (*progress)(peal_network *network); /* one turn, by whoever waits; any thread */
     void (*sleep)(peal_network *network, int64_t ns); /* until something comes, at most so long */
     bool (*settle)(
         peal_network *network); /* a turn; true: nothing is left to be sent, or ever will */
