@@ -136,10 +136,33 @@ static peal_status transfer_between_processes(peal_diagnostics *diagnostics)
     return launch_command(2, words, 3, INT64_C(30000000000), diagnostics);
 }
 
+static peal_status open_session(const peal_options *options, peal_session **out)
+{
+    const peal_session_desc desc = {.size_bytes = sizeof(desc),
+                                    .deadline_s = (double)options->deadline_ns * 1e-9,
+                                    .log_level = PEAL_LOG_ERROR,
+                                    .log = stderr,
+                                    .network_interface = options->network_interface,
+                                    .network_ports = {options->network_ports[0],
+                                                      options->network_ports[1]}};
+    return peal_session_create(&desc, out);
+}
+
+/* Within this process. */
+static peal_status transfer_alone(const peal_options *options, peal_diagnostics *diagnostics)
+{
+    peal_session *session = NULL;
+    peal_status status = open_session(options, &session);
+    if (status == PEAL_STATUS_OK)
+        status = transfer_verify(session, 2, options, diagnostics);
+    peal_session_destroy(session);
+    return status;
+}
+
 static peal_status look_at_paths(const peal_options *options, peal_findings *out,
                                  peal_diagnostics *diagnostics)
 {
-    peal_status self = transfer_verify(2, options, diagnostics), shm = PEAL_STATUS_OK;
+    peal_status self = transfer_alone(options, diagnostics), shm = PEAL_STATUS_OK;
     findings_add(out, "path self", self == PEAL_STATUS_OK ? FINDING_ON : FINDING_FAILED, "%s",
                  self == PEAL_STATUS_OK ? "verified: 2 ranks of one process, sync, stream, fused"
                                         : peal_status_name(self));
@@ -147,6 +170,9 @@ static peal_status look_at_paths(const peal_options *options, peal_findings *out
     findings_add(out, "path shm", shm == PEAL_STATUS_OK ? FINDING_ON : FINDING_FAILED, "%s",
                  shm == PEAL_STATUS_OK ? "verified: 2 processes of this host, sync, stream, fused"
                                        : peal_status_name(shm));
+    if (options->network)
+        findings_add(out, "hosts", FINDING_OFF,
+                     "start it by mpirun, srun or prun on several to measure between them");
     return self != PEAL_STATUS_OK ? self : shm;
 }
 
@@ -154,11 +180,17 @@ static peal_status look_at_paths(const peal_options *options, peal_findings *out
 static peal_status look_at_launcher(const peal_options *options, peal_findings *out,
                                     peal_diagnostics *diagnostics)
 {
-    peal_status status = transfer_verify(0, options, diagnostics);
+    peal_session *session = NULL;
+    peal_status status = open_session(options, &session);
+    if (status == PEAL_STATUS_OK)
+        status = transfer_verify(session, 0, options, diagnostics);
     findings_add(out, "launcher", status == PEAL_STATUS_OK ? FINDING_ON : FINDING_FAILED, "%s",
                  status == PEAL_STATUS_OK
                      ? "verified: between all processes of this job, sync, stream, fused"
                      : peal_status_name(status));
+    if (options->network && status == PEAL_STATUS_OK)
+        status = look_at_hosts(session, out);
+    peal_session_destroy(session);
     return status;
 }
 
@@ -209,11 +241,6 @@ static peal_status run(const peal_options *options, peal_diagnostics *diagnostic
         look_at_network(&findings);
     peal_status status = is_launched ? look_at_launcher(options, &findings, diagnostics)
                                      : look_at_paths(options, &findings, diagnostics);
-    if (options->network && is_launched && !status)
-        status = look_at_hosts(options, &findings);
-    else if (options->network && !is_launched)
-        findings_add(&findings, "hosts", FINDING_OFF,
-                     "start it by mpirun, srun or prun on several to measure between them");
     if (!leads || (options->quiet && !status))
         return status;
     if (options->format == FORMAT_JSON)

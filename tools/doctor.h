@@ -27,10 +27,11 @@ void look_at_gpus(peal_findings *out);
 /* doctor_network.c: by what other hosts can be reached; and what messages between the hosts of this
  * job take (collective). */
 void look_at_network(peal_findings *out);
-peal_status look_at_hosts(const peal_options *options, peal_findings *out);
+peal_status look_at_hosts(peal_session *session, peal_findings *out);
 
 /* Sends a pattern round the ring of `ranks` ranks of this job, in every mode that can, and compares
  * what arrives, every element of every step. Collective. */
-peal_status transfer_verify(int ranks, const peal_options *options, peal_diagnostics *diagnostics);
+peal_status transfer_verify(peal_session *session, int ranks, const peal_options *options,
+                            peal_diagnostics *diagnostics);
 
 #endif

@@ -229,19 +229,9 @@ static peal_status measure(peal_session *session, peal_transport_kind kind, peal
     return status;
 }
 
-peal_status look_at_hosts(const peal_options *options, peal_findings *out)
+peal_status look_at_hosts(peal_session *session, peal_findings *out)
 {
-    peal_session *session = NULL;
-    const peal_session_desc desc = {.size_bytes = sizeof(desc),
-                                    .deadline_s = (double)options->deadline_ns * 1e-9,
-                                    .log_level = PEAL_LOG_ERROR,
-                                    .log = stderr,
-                                    .network_interface = options->network_interface,
-                                    .network_ports = {options->network_ports[0],
-                                                      options->network_ports[1]}};
-    peal_status status = peal_session_create(&desc, &session);
-    if (status != PEAL_STATUS_OK)
-        return status;
+    peal_status status = PEAL_STATUS_OK;
     const int *host = peal_control_hosts(session->control);
     int hosts = 1;
     for (int p = 0; host && p < session->identity.processes; p++)
@@ -256,6 +246,5 @@ peal_status look_at_hosts(const peal_options *options, peal_findings *out)
         status = measure(session, kind, out);
     if (status != PEAL_STATUS_OK)
         peal_session_print_diagnostics(session, stderr, 0);
-    peal_session_destroy(session);
     return status;
 }

@@ -108,25 +108,15 @@ static peal_status run_once(peal_session *session, peal_mode mode, int ranks, do
     return status;
 }
 
-peal_status transfer_verify(int ranks, const peal_options *options, peal_diagnostics *diagnostics)
+peal_status transfer_verify(peal_session *session, int ranks, const peal_options *options,
+                            peal_diagnostics *diagnostics)
 {
     static const peal_mode modes[] = {PEAL_MODE_SYNC, PEAL_MODE_STREAM, PEAL_MODE_FUSED};
     const double deadline_s = (double)options->deadline_ns * 1e-9;
-    peal_session *session = NULL;
-    peal_session_desc desc = {.size_bytes = sizeof(desc),
-                              .deadline_s = deadline_s,
-                              .log_level = PEAL_LOG_ERROR,
-                              .log = stderr,
-                              .network_interface = options->network_interface,
-                              .network_ports = {options->network_ports[0],
-                                                options->network_ports[1]}};
-    peal_status status = peal_session_create(&desc, &session);
-    if (status != PEAL_STATUS_OK)
-        return status;
+    peal_status status = PEAL_STATUS_OK;
     for (size_t i = 0; i < 3 && status == PEAL_STATUS_OK; i++)
         status = run_once(session, modes[i], ranks, deadline_s, diagnostics);
     if (status != PEAL_STATUS_OK)
         peal_session_print_diagnostics(session, stderr, 0);
-    peal_session_destroy(session);
     return status;
 }

@@ -91,7 +91,6 @@ class Hosts(unittest.TestCase):
                 self.assertRegex(out, rf"hosts, {kind} +ok +{pair}: 8 bytes one way [0-9.]+ [mu]s, 1 MiB one way at [0-9.]+ GB/s\n")
         code, out, err = self.run_on(2, 1, "doctor", "--network", "--network-interface", "eth9")
         self.assertEqual(code, 4, out + err)
-        self.assertRegex(out, r"launcher +FAILED")
         self.assertIn("has no network interface 'eth9'", err)
 
     def test_started_by_peal(self):
@@ -105,6 +104,8 @@ class Hosts(unittest.TestCase):
                 self.assertEqual(code, 0, out + err)
                 self.assertIn("every mode equal to serial", out)
                 self.assertRegex(err, spread)
+        if not share.ALL and share.SEED % 4:
+            return  # it measures for half a minute
         code, out, err = peal("tune", name, "--set", "nx=64", "--set", "ny=66", "--steps", "5", "--rounds", "9", "--hosts",
                               "h0,h1", *agent)
         self.assertEqual(code, 0, out + err)
