@@ -10,7 +10,7 @@
 #include <ucp/api/ucp.h>
 
 enum {
-    UCX_TEXT_BYTES = 200,
+    UCX_TEXT_BYTES = 300,
     UCX_MESSAGE = 1 /* the active message's number */
 };
 

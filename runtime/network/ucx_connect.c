@@ -2,6 +2,7 @@
  * which know who is at the other end. Who cannot go on says so on them, and why: then nobody waits
  * for it. After that the network is of no use to this session, and says the same again. */
 #define _GNU_SOURCE
+#include "base/clock.h"
 #include "base/diagnostic.h"
 #include "runtime/network/ucx.h"
 
@@ -81,16 +82,96 @@ static peal_status open_stream(peal_network *network, int process, peal_diagnost
     return PEAL_STATUS_OK;
 }
 
+/* What a thread of its own does: where no port of a range is free UCX tries for ever. */
+typedef struct worker_creation {
+    const ucx_library *library;
+    ucp_context_h context;
+    ucp_worker_h worker;
+    ucs_status_t status;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool is_done, is_abandoned;
+} worker_creation;
+
+static worker_creation *begin_creation(const peal_network *network)
+{
+    worker_creation *c = calloc(1, sizeof(*c));
+    pthread_condattr_t attributes;
+    if (!c)
+        return NULL;
+    c->library = network->library;
+    c->context = network->context;
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return c;
+}
+
+static void end_creation(worker_creation *c)
+{
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+static void *create_worker(void *argument)
+{
+    worker_creation *c = argument;
+    const ucp_worker_params_t params = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+                                        .thread_mode = UCS_THREAD_MODE_SERIALIZED};
+    c->status = c->library->ucp_worker_create(c->context, &params, &c->worker);
+    pthread_mutex_lock(&c->lock);
+    c->is_done = true;
+    bool is_abandoned = c->is_abandoned;
+    pthread_cond_signal(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+    if (!is_abandoned)
+        return NULL;
+    if (c->status == UCS_OK)
+        c->library->ucp_worker_destroy(c->worker);
+    c->library->ucp_cleanup(c->context);
+    end_creation(c);
+    return NULL;
+}
+
+static ucs_status_t create_in_time(peal_network *network)
+{
+    const int64_t limit_ns = INT64_C(5000000000);
+    worker_creation *c = begin_creation(network);
+    pthread_t thread;
+    int error = 0;
+    if (!c)
+        return UCS_ERR_NO_MEMORY;
+    if (pthread_create(&thread, NULL, create_worker, c)) {
+        end_creation(c);
+        return UCS_ERR_NO_MEMORY;
+    }
+    struct timespec until = peal_clock_timespec(peal_clock_ns() + limit_ns);
+    pthread_mutex_lock(&c->lock);
+    while (!c->is_done && !error)
+        error = pthread_cond_timedwait(&c->changed, &c->lock, &until);
+    bool is_late = c->is_abandoned = !c->is_done;
+    pthread_mutex_unlock(&c->lock);
+    if (is_late) { /* the context and what it was given are the thread's now */
+        pthread_detach(thread);
+        network->context = NULL;
+        return UCS_ERR_TIMED_OUT;
+    }
+    pthread_join(thread, NULL);
+    ucs_status_t status = c->status;
+    network->worker = status == UCS_OK ? c->worker : NULL;
+    end_creation(c);
+    return status;
+}
+
 static ucs_status_t open_worker(peal_network *network)
 {
     const ucx_library *ucx = network->library;
-    const ucp_worker_params_t params = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
-                                        .thread_mode = UCS_THREAD_MODE_SERIALIZED};
-    ucs_status_t status = ucx->ucp_worker_create(network->context, &params, &network->worker);
-    if (status != UCS_OK) {
-        network->worker = NULL;
+    ucs_status_t status = create_in_time(network);
+    if (status != UCS_OK)
         return status;
-    }
     const ucp_am_handler_param_t handler = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
                                                           UCP_AM_HANDLER_PARAM_FIELD_CB |
                                                           UCP_AM_HANDLER_PARAM_FIELD_ARG |
@@ -123,8 +204,14 @@ static peal_status open_ucx(peal_network *network, const peal_pair *pair, int co
     pthread_mutex_lock(&network->lock);
     status = open_worker(network);
     pthread_mutex_unlock(&network->lock);
-    return status == UCS_OK ? PEAL_STATUS_OK
-                            : cannot(network, diagnostics, "listen for messages", status);
+    if (status == UCS_OK)
+        return PEAL_STATUS_OK;
+    return cannot(network, diagnostics,
+                  network->site->first_port || status == UCS_ERR_TIMED_OUT
+                      ? "listen for messages (of --network-ports each process needs one more for "
+                        "it, and one that was used stays taken for a minute)"
+                      : "listen for messages",
+                  status);
 }
 
 /* reason: empty where there is an address. */

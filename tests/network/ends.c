@@ -97,7 +97,7 @@ static void *attach_side(void *argument)
     return NULL;
 }
 
-void attach_plan(job *j, pair_plan *p, uint32_t number)
+void begin_plan(job *j, pair_plan *p, uint32_t number)
 {
     memset(p, 0, sizeof(*p));
     p->engine = j->engine;
@@ -140,6 +140,11 @@ void attach_plan(job *j, pair_plan *p, uint32_t number)
     assert_int_equal(pthread_create(&thread, NULL, attach_side, &other), 0);
     attach_side(&(attaching){j, p, 0, number});
     pthread_join(thread, NULL);
+}
+
+void attach_plan(job *j, pair_plan *p, uint32_t number)
+{
+    begin_plan(j, p, number);
     assert_true(p->attached[0] && p->attached[1]);
 }
 

@@ -48,6 +48,8 @@ void close_job(job *j);
 /* Number i: the flag of channel i, number CHANNELS + i: the credit of the other side's channel i.
  * Both sides attach at a time. */
 void attach_plan(job *j, pair_plan *p, uint32_t number);
+/* The same, where it may fail: attached[side] is NULL then. */
+void begin_plan(job *j, pair_plan *p, uint32_t number);
 void detach_side(pair_plan *p, int side);
 void free_plan(pair_plan *p);
 /* Sends the next message of a channel if there is a slot. */

@@ -6,9 +6,11 @@
 #include "runtime/network/ucx.h"
 #include "tests/network/ends.h"
 
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,6 +111,46 @@ static void ports_are_those_that_were_chosen(void **state)
     }
     attach_plan(&j, &p, 1);
     assert_true(count_listeners(first, last) >= before + SIDES);
+    free_plan(&p);
+    close_job(&j);
+}
+
+static int take_port(int port)
+{
+    const struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int taken = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(taken, (const struct sockaddr *)&at, sizeof(at)) || listen(taken, 1)) {
+        close(taken);
+        return -1;
+    }
+    return taken;
+}
+
+/* UCX itself would look for a free one of several for ever. */
+static void without_a_free_port_nobody_waits(void **state)
+{
+    int port = 24330, taken[2] = {-1, -1};
+    job j;
+    pair_plan p;
+    (void)state;
+    for (; port < 24400 && taken[1] < 0; port += 2) {
+        close(taken[0]);
+        taken[0] = take_port(port);
+        taken[1] = taken[0] < 0 ? -1 : take_port(port + 1);
+    }
+    assert_true(taken[1] >= 0);
+    open_job(&j, &peal_network_ucx, 0);
+    for (int s = 0; s < SIDES; s++) {
+        j.side[s].site.first_port = port - 2;
+        j.side[s].site.last_port = port - 1;
+    }
+    begin_plan(&j, &p, 1);
+    for (int s = 0; s < SIDES; s++) {
+        assert_null(p.attached[s]);
+        assert_non_null(strstr(j.side[s].network->reason, "each process needs one more"));
+    }
+    close(taken[0]);
+    close(taken[1]);
     free_plan(&p);
     close_job(&j);
 }
@@ -233,6 +275,7 @@ int main(void)
         cmocka_unit_test(a_message_without_a_slot_is_told),
         cmocka_unit_test(late_messages_are_skipped),
         cmocka_unit_test(ports_are_those_that_were_chosen),
+        cmocka_unit_test(without_a_free_port_nobody_waits),
         cmocka_unit_test(wrong_messages_are_told),
         cmocka_unit_test(wrong_values_are_told),
         cmocka_unit_test(strangers_do_nothing),
