@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-from common import PEAL, environment, main, peal, strided
+from common import PEAL, environment, main, peal, share, strided
 
 STEPPER = os.environ.get("PEAL_STEPPER", "")
 NEW = ".peal-new-"
@@ -134,9 +134,10 @@ class Whole(Save):
         self.kill_at_each(2, 14)
 
     def test_any_call_fails(self):
-        failed = 0  # of all: a share of the calls of one error may be calls whose failure changes nothing
+        failed = 0
+        count = self.counts(1)["fail"]
         for error in [errno.ENOSPC, errno.EIO, errno.EINTR]:
-            for number in strided(self.counts(1)["fail"], 1000):
+            for number in strided(count, 1000):
                 with self.subTest(error=errno.errorcode[error], call=number):
                     code, _, err = self.step("fail", number, error)
                     old = self.is_old()
@@ -146,7 +147,8 @@ class Whole(Save):
                         self.assertRegex(err, r"error: .*\[E\d{3}\]")
                     else:
                         self.assert_clean()
-        self.assertGreater(failed, 0)
+        if share.ALL:  # a share of the calls may be calls whose failure changes nothing
+            self.assertGreater(failed, 0, count)
 
     def test_any_write_is_short(self):
         count = self.counts(1)["short"]
