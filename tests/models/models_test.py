@@ -68,14 +68,14 @@ class Models(unittest.TestCase):
         return int(errors.group(1)), done.stdout
 
     def test_right(self):
-        for model, defines in share.taken(RIGHT, 2):
+        for model, defines in share.taken(RIGHT, 3):
             with self.subTest((model, *defines)):
                 errors, said = self.explore(model, defines)
                 self.assertEqual(errors, 0, said)
                 self.assertGreater(int(re.search(r"(\d+) states, stored", said).group(1)), 50, said)
 
     def test_mutants(self):
-        for model, defines, expected in share.taken(WRONG, 3):
+        for model, defines, expected in share.taken(WRONG, 5):
             with self.subTest((model, *defines)):
                 errors, said = self.explore(model, defines)
                 self.assertGreater(errors, 0, said)
