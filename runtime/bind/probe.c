@@ -1,5 +1,4 @@
-/* A plan of one message a connection and way, which is longer than two packets of the largest kind
- * that networks of hosts use (jumbo frames, 9000 bytes). */
+/* A plan of one message of PEAL_TRY_BYTES a connection and way, before those that count. */
 #include "runtime/bind/probe.h"
 #include "base/clock.h"
 #include "base/patience.h"
@@ -8,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROBE_BYTES = 18432, PROBE_SLOTS = 2 };
+enum { PROBE_BYTES = PEAL_TRY_BYTES, PROBE_SLOTS = 2 };
 
 typedef struct probe_pair {
     peal_put out, in;
@@ -106,10 +105,10 @@ static peal_status tell(const peal_probe *probe, int index, const char *what)
     const char *kind = peal_transport_name(probe->network->engine->kind);
     char from[PEAL_PROCESS_TEXT], to[PEAL_PROCESS_TEXT];
     return peal_report(session->diagnostics, PEAL_E_NO_PATH_TO_HOST, PEAL_NO_SOURCE,
-                       PEAL_NO_PATH_HINT, "no path from %s to %s for edge %s: %s by %s",
+                       PEAL_NO_PATH_HINT, "no path from %s to %s for edge %s: %s by %s (%d bytes)",
                        place_of(session, probe->pair[index].process, from),
                        place_of(session, session->identity.process, to), probe->way[index].edge,
-                       what, kind);
+                       what, kind, PROBE_BYTES);
 }
 
 static peal_status check(const peal_probe *probe, int index)
@@ -159,7 +158,7 @@ peal_status peal_probe_run(peal_probe *probe, int64_t deadline_ns)
             break;
         bool is_over = peal_patience_is_over(&patience, peal_clock_ns());
         if (is_over && left >= 0)
-            return tell(probe, left, "18432 bytes were sent, and have not come");
+            return tell(probe, left, "what was sent has not come");
         if (is_over) /* what does not leave is missed, and told, by who awaits it */
             break;
         network->engine->sleep(network->opened, slice_ns);

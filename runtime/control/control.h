@@ -114,7 +114,9 @@ void peal_control_abort(peal_control *control, peal_status status, const char *m
 peal_status peal_control_cause(const peal_control *control, int *process, char *message,
                                size_t bytes);
 
-/* To whom PEAL_E_NO_PATH_TO_HOST is told. */
+/* What a connection to another host is tried with: more than two packets of the largest kind that
+ * hosts use (jumbo frames, 9000 bytes). And what to do about PEAL_E_NO_PATH_TO_HOST. */
+enum { PEAL_TRY_BYTES = 18432 };
 #define PEAL_NO_PATH_HINT                                                                          \
     "is the other process stopped? Else: do all interfaces and switches on the way pass packets "  \
     "of the same size (MTU)? "                                                                     \

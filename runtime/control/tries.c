@@ -1,5 +1,5 @@
-/* Each connection of the tree to another host carries, before anything else, more than two packets
- * of the largest kind that hosts use (jumbo frames, 9000 bytes), both ways. Who calls and is taken
+/* Each connection of the tree to another host carries, before anything else, PEAL_TRY_BYTES both
+ * ways. Who calls and is taken
  * in by small packets may not get large ones through: that would look like a process that hangs. */
 #define _GNU_SOURCE
 #include "base/clock.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-enum { TRY_BYTES = 18432, PIECE_BYTES = 4096 };
+enum { PIECE_BYTES = 4096 };
 
 typedef struct attempt {
     peal_link *link;
@@ -21,7 +21,7 @@ typedef struct attempt {
 
 static bool is_open(const attempt *a)
 {
-    return !a->is_closed && (a->link->tried < TRY_BYTES || a->got < TRY_BYTES);
+    return !a->is_closed && (a->link->tried < PEAL_TRY_BYTES || a->got < PEAL_TRY_BYTES);
 }
 
 static bool has_ended(ssize_t now)
@@ -34,8 +34,8 @@ bool peal_tree_begin_try(peal_link *link)
 {
     static const unsigned char zeros[PIECE_BYTES];
     ssize_t now = 1;
-    while (link->tried < TRY_BYTES && now > 0) {
-        size_t left = TRY_BYTES - link->tried;
+    while (link->tried < PEAL_TRY_BYTES && now > 0) {
+        size_t left = PEAL_TRY_BYTES - link->tried;
         now = send(link->data, zeros, left < PIECE_BYTES ? left : PIECE_BYTES,
                    MSG_NOSIGNAL | MSG_DONTWAIT);
         link->tried += now > 0 ? (size_t)now : 0;
@@ -48,8 +48,8 @@ static void move(attempt *a)
 {
     unsigned char piece[PIECE_BYTES];
     a->is_closed = !peal_tree_begin_try(a->link);
-    for (ssize_t now = 1; a->got < TRY_BYTES && now > 0;) {
-        size_t left = TRY_BYTES - a->got;
+    for (ssize_t now = 1; a->got < PEAL_TRY_BYTES && now > 0;) {
+        size_t left = PEAL_TRY_BYTES - a->got;
         now = recv(a->link->data, piece, left < PIECE_BYTES ? left : PIECE_BYTES, MSG_DONTWAIT);
         a->got += now > 0 ? (size_t)now : 0;
         a->is_closed |= now == 0 || has_ended(now);
@@ -59,14 +59,14 @@ static void move(attempt *a)
 static peal_status no_path(peal_control *control, const attempt *a, int64_t limit_ns)
 {
     char message[PEAL_MESSAGE_BYTES];
-    bool comes = a->got < TRY_BYTES;
+    bool comes = a->got < PEAL_TRY_BYTES;
     int own = control->identity.process, other = a->link->process;
     snprintf(message, sizeof(message),
              "no path from process %d on %.*s to process %d on %.*s: %d bytes that were sent once "
              "they were connected have not come within %.3g s",
              comes ? other : own, PEAL_NODE_BYTES - 1,
              comes ? a->link->blob.node : control->mine.node, comes ? own : other,
-             PEAL_NODE_BYTES - 1, comes ? control->mine.node : a->link->blob.node, TRY_BYTES,
+             PEAL_NODE_BYTES - 1, comes ? control->mine.node : a->link->blob.node, PEAL_TRY_BYTES,
              (double)limit_ns * 1e-9);
     if (peal_control_set_cause(control, PEAL_STATUS_ENVIRONMENT, own, message, -1))
         return peal_report(control->diagnostics, PEAL_E_NO_PATH_TO_HOST, (peal_source){0},
@@ -106,7 +106,7 @@ peal_status peal_tree_try(peal_control *control)
             if (!is_open(a))
                 continue;
             last = a;
-            short wanted = a->link->tried < TRY_BYTES ? POLLIN | POLLOUT : POLLIN;
+            short wanted = a->link->tried < PEAL_TRY_BYTES ? POLLIN | POLLOUT : POLLIN;
             event[open++] = (struct pollfd){a->link->data, wanted, 0};
         }
         peal_status status = peal_control_cause_status(control);

@@ -126,6 +126,30 @@ static int take_port(int port)
     return taken;
 }
 
+/* Its only port is taken: the other end hears of it, and does not wait for an address. */
+static void an_end_that_cannot_says_so(void **state)
+{
+    int port = 24400, taken = -1;
+    job j;
+    pair_plan p;
+    (void)state;
+    while (port < 24500 && taken < 0)
+        taken = take_port(port++);
+    assert_true(taken >= 0);
+    open_job(&j, &peal_network_ucx, 0);
+    j.side[0].site.first_port = j.side[0].site.last_port = port - 1;
+    for (uint32_t number = 1; number <= 2; number++) { /* again: nobody asks UCX once more */
+        begin_plan(&j, &p, number);
+        for (int s = 0; s < SIDES; s++) {
+            assert_null(p.attached[s]);
+            assert_true(j.side[s].network->reason[0]);
+        }
+        free_plan(&p);
+    }
+    close(taken);
+    close_job(&j);
+}
+
 /* UCX itself would look for a free one of several for ever. */
 static void without_a_free_port_nobody_waits(void **state)
 {
@@ -275,6 +299,7 @@ int main(void)
         cmocka_unit_test(a_message_without_a_slot_is_told),
         cmocka_unit_test(late_messages_are_skipped),
         cmocka_unit_test(ports_are_those_that_were_chosen),
+        cmocka_unit_test(an_end_that_cannot_says_so),
         cmocka_unit_test(without_a_free_port_nobody_waits),
         cmocka_unit_test(wrong_messages_are_told),
         cmocka_unit_test(wrong_values_are_told),

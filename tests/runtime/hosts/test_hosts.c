@@ -209,7 +209,7 @@ static int member_finds_no_path(test_team *team, int process)
     if (!is_told(session, "no path from process 2 on h2 to process 1 on h1 for edge exchange "))
         peal_session_print_diagnostics(session, stderr, 0);
     TEAM_CHECK(is_told(session, "no path from process 2 on h2 to process 1 on h1 for edge "));
-    TEAM_CHECK(is_told(session, "18432 bytes were sent, and have not come by "));
+    TEAM_CHECK(is_told(session, "what was sent has not come by "));
     peal_code code = peal_diagnostics_at(session->diagnostics, 0)->code; /* process 1 found it */
     TEAM_CHECK(code == (process == 1 ? PEAL_E_NO_PATH_TO_HOST : PEAL_E_PEER_CALL_FAILED));
     peal_graph_destroy(g);
