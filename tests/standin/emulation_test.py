@@ -23,7 +23,7 @@ MODES = [("graph", ""), ("sync", ""), ("stream", ""), ("graph", "", "no_deferral
          ("fused", "blocks=2,steps=6,order=tickets"), ("fused", "blocks=1,steps=6,order=paper"), ("fused", "blocks=2,steps=6")]
 JITTER = [("fused", "blocks=4,steps=6", "jitter=50000"), ("fused", "blocks=3,steps=6,order=tickets", "jitter=50000")]
 OFTEN = 3  # a spec is run in the first mode and the last, and in every third of the others, in turn
-AT_LEAST = "heat3d"  # a commit's share has one of these modes for each fourth spec, and for this sample those that no other took
+AT_LEAST = "heat3d"  # a commit's share has one of these modes for each sixth spec, and for this sample every third of those that no other took
 # Sizes, and how many processes, a rank each.
 SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
            "heat3d": (["steps=12", "report=5"], (2,)),
@@ -103,7 +103,7 @@ def some_of(modes, turn):
 
 
 def shares(specs):
-    """(name, processes): the modes of a commit's share; each spec has one at least, and each mode a spec."""
+    """(name, processes): the modes of a commit's share, of which three commits one after the other take each."""
     lists = {(name, processes): FEW_MODES.get(name, some_of(MODES, len(name) + processes))
              for name, _, counts in specs for processes in counts}
     if share.ALL:
@@ -114,7 +114,7 @@ def shares(specs):
     left = [mode for mode in MODES + JITTER if not any(mode in modes for modes in lists.values())]
     for key in list(lists)[::-1]:
         if key[0] == AT_LEAST:
-            lists[key] += left
+            lists[key] += share.taken(left, 3) if left else []
             break
     return lists
 
@@ -214,9 +214,10 @@ def check_together(options, folder, processes, seeds, counts):
 
 def check_parts(options, folder, counts):
     """Rows come in order, each once, wherever a launch begins and ends."""
+    some = {name: PARTS[name] for name in share.taken(PARTS, 4)} if not options.only else PARTS
     for processes in (1, 2):
         lines = []
-        for name, (count, ranks, words) in PARTS.items():
+        for name, (count, ranks, words) in some.items():
             if count == processes and options.only in f"{name} parts":
                 words = [f"spec={path_of(options, name)}", *(f"set={word}" for word in words), f"starts={PARTS_STARTS}"]
                 lines += lines_of([(f"{name} parts", words)], ranks, PARTS_MODES)

@@ -10,7 +10,7 @@ import struct
 import tempfile
 import unittest
 
-from common import environment, main, peal, peal_json
+from common import environment, main, peal, peal_json, share
 
 KERNELS = """#include <stdlib.h>
 PEAL_KERNEL(draw)(peal_tile t, PEAL_WRITE(double, b)) { PEAL_ONE(t) { for (int i = 0; i < 4; i++) b[i] = rand(); } }
@@ -103,8 +103,8 @@ class Verify(unittest.TestCase):
         self.assertEqual(peal("run", spec, "-n", "2", "--mode", "all", "--verify", env=self.env)[0], 0)
 
     def test_one_thing_is_enough(self):
-        for kind in [{"keep": ", keep: true"}, {"more": PRINT}, {"more": SAVE}]:
-            for words in MODES:
+        for turn, kind in enumerate([{"keep": ", keep: true"}, {"more": PRINT}, {"more": SAVE}]):
+            for words in share.taken(MODES, 3, turn):
                 with self.subTest((kind, words)):
                     code, out, err = self.run_verified(*words, **kind)
                     self.assertEqual(code, 0, err)
@@ -148,8 +148,8 @@ class Verify(unittest.TestCase):
 
     def test_a_file_that_is_loaded_and_saved(self):
         """Serial, and each mode, goes on from what was there before."""
-        for what in CHECKPOINTS:
-            for words in CHECKPOINT_MODES:
+        for turn, what in enumerate(CHECKPOINTS):
+            for words in share.taken(CHECKPOINT_MODES, 3, turn):
                 with self.subTest((what, words)):
                     path = self.checkpoint(what)
                     code, out, err = peal("run", path, *words, "-n", "2", env=self.env)
