@@ -1,7 +1,9 @@
 # Jobs that mpirun starts on several hosts: network namespaces on a bridge, each with a /dev/shm and a name of its own,
 # in a network of this test's. What happens when hosts fail is in tests/runtime/hosts.
 import os
+import signal
 import struct
+import subprocess
 import tempfile
 import unittest
 
@@ -36,7 +38,18 @@ class Hosts(unittest.TestCase):
         names = ",".join(f"h{host}:{each}" for host in range(hosts))
         prefix = ("mpirun", "--mca", "plm_rsh_agent", self.agent, "--mca", "plm_rsh_no_tree_spawn", "1", "--oversubscribe",
                   "--host", names, "-n", str(hosts * each))
-        return peal(*arguments, prefix=prefix, env=environment(**variables))
+        for turn in (1, 2):
+            try:
+                return peal(*arguments, prefix=prefix, env=environment(**variables))
+            except subprocess.TimeoutExpired as late:
+                lines, numbers = namespaces.inside("peal", "orted")
+                for number in numbers:
+                    os.kill(number, signal.SIGKILL)
+                # Where no process of peal is left, it is mpirun that hangs: once in some thousand runs at the end of Open MPI 4.1.4's.
+                if turn == 2 or any("peal run" in line or "peal doctor" in line for line in lines):
+                    raise AssertionError("\n".join([str(late), str(late.stdout), str(late.stderr), *lines])) from late
+                print(f"mpirun hangs without a process of peal's, once more: {lines}", flush=True)
+        raise AssertionError("not reached")
 
     def agrees(self, hosts, each, sample, *words):
         code, out, err = self.run_on(hosts, each, *namespaces.sample_words(ROOT, sample), *words)

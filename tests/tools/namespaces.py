@@ -56,3 +56,24 @@ def make(hosts):
     """Once inside."""
     script = BEGIN + "".join(HOST.format(number=number, last=number + 1) for number in range(hosts))
     subprocess.run(["sh", "-c", script], check=True)
+
+
+def inside(*programs):
+    """Lines about the processes of these programs on the hosts, and their process numbers."""
+    here = {os.stat(f"/run/netns/{host}").st_ino for host in os.listdir("/run/netns")}
+    lines, numbers = [], []
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            program = os.path.basename(os.readlink(f"/proc/{number}/exe"))
+            if program in programs and os.stat(f"/proc/{number}/ns/net").st_ino in here:
+                threads = [read(f"/proc/{number}/task/{thread}/wchan") for thread in os.listdir(f"/proc/{number}/task")]
+                lines.append(f"{number} {read(f'/proc/{number}/cmdline')}: threads wait in {', '.join(threads)}")
+                numbers.append(int(number))
+        except OSError:
+            pass  # it has ended
+    return lines, numbers
+
+
+def read(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read().replace("\0", " ").strip()
