@@ -13,6 +13,7 @@
 
 enum {
     YIELDS = 200,           /* before the first sleep */
+    TURNS = 2000,           /* the same where others' hosts are asked, about 1.5 ms */
     SLEEP_FIRST_NS = 20000, /* grows by a quarter each time */
     SLEEP_MOST_NS = 100000
 };
@@ -73,7 +74,8 @@ static bool wait_long(const host_wait *wait, const peal_dispatch_word *word, uin
     host_plan *plan = wait->rank->plan;
     int64_t since = peal_clock_ns();
     peal_patience patience = peal_patience_begin(since, plan->desc.deadline_ns);
-    peal_backoff backoff = {.yields = YIELDS,
+    bool asks = plan->desc.network && plan->spin > YIELDS; /* and has a core of its own */
+    peal_backoff backoff = {.yields = asks ? TURNS : YIELDS,
                             .sleep_ns = SLEEP_FIRST_NS,
                             .most_ns = SLEEP_MOST_NS,
                             .growth = 4};

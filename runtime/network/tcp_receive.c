@@ -139,7 +139,7 @@ void tcp_receive(peal_network *network, tcp_link *link)
         }
         link->in.begin = 0;
         link->in.end = (size_t)count;
-        if (!take_bytes(network, link))
-            return;
+        if (!take_bytes(network, link) || count < TCP_READ_BYTES)
+            return; /* a socket that has no more need not be asked again */
     }
 }
