@@ -445,8 +445,16 @@ bool host_execute(host_context *context, const host_op *op, const peal_walk_fram
         run_uniform(context, op, frame, &op->share[0]);
         return true;
     case PEAL_OP_COPY:
-        return copy_pieces(context->rank, op, frame);
+        if (op->leaves)
+            host_network_send(context, op, frame);
+        else if (context->landed == op)
+            context->landed = NULL;
+        else
+            return copy_pieces(context->rank, op, frame);
+        return true;
     case PEAL_OP_WRITE:
+        if (op->has_left)
+            return true;
         /* Pairs with the acquire load of the peer's WAIT (host_message_wait). It comes after the
          * message's bytes or, of a credit, after this rank's last reads of the consumed message.
          * Threads that wrote or read them were waited for, so the order is transitive. */
@@ -459,41 +467,4 @@ bool host_execute(host_context *context, const host_op *op, const peal_walk_fram
     default:
         return true;
     }
-}
-
-/* The number of the message whose word a WAIT needs. False: nothing is to be waited for, because
- * the first messages have free slots. */
-static bool awaited(const host_op *op, const peal_walk_frame *frame, uint64_t first,
-                    uint64_t *message)
-{
-    uint64_t slots = op->source->credit ? (uint64_t)op->channel->slots : 0;
-
-    *message = frame->message - slots;
-    return frame->message - first > slots;
-}
-
-bool host_message_ready(const host_op *op, const peal_walk_frame *frame)
-{
-    uint64_t message = frame->message - (op->source->credit ? (uint64_t)op->channel->slots : 0);
-    return op->skipped || host_word_reached(op->word, peal_flag_value(op->channel, message));
-}
-
-bool host_message_wait(host_context *context, const host_op *op, const peal_walk_frame *frame)
-{
-    uint64_t message = 0;
-    uint64_t first = context->rank->plan->desc.hooks.first_message;
-
-    if (op->skipped || !awaited(op, frame, first, &message))
-        return true;
-    uint64_t value = peal_flag_value(op->channel, message);
-    if (host_word_reached(op->word, value))
-        return true;
-    host_wait wait = {.rank = context->rank,
-                      .kind = op->source->credit ? HOST_WAIT_CREDIT : HOST_WAIT_FLAG,
-                      .worker = context->worker,
-                      .op = (int)(op - context->rank->op),
-                      .other_op = -1,
-                      .step = frame->counter[0],
-                      .message = message};
-    return host_wait_slow(&wait, op->word, value);
 }

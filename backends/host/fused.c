@@ -130,6 +130,7 @@ static peal_status create(host_plan *plan)
         fused_worker *worker = &state->worker[i];
         host_walk_init(&worker->walk, rank, i % workers, workers > 1);
         host_context_init(&worker->context, rank, i % workers);
+        worker->context.in_order = workers == 1;
         worker->seen =
             PEAL_ARENA_ARRAY(plan->arena, uint64_t, (rank->schedule->op_count + 1) * workers + 16);
     }

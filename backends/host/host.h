@@ -96,6 +96,9 @@ typedef struct host_op {
     bool skipped;   /* by a test hook */
     bool remote;    /* a WRITE whose word goes to another host */
     bool precedes;  /* it, and another one follows at once: they leave together */
+    bool leaves;    /* a SEND whose message leaves from where it lies, without its slot */
+    bool has_left;  /* the WRITE behind it, which has nothing left to do */
+    bool lands;     /* a WAIT whose message may land where the UNPACK behind it would put it */
     bool decides;   /* a LAUNCH of DECIDE */
     host_task *task;
     host_share *share; /* LAUNCH: by worker */

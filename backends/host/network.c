@@ -4,7 +4,10 @@
 #include "base/clock.h"
 #include "base/patience.h"
 
-enum { SETTLE_NS = 100000 };
+enum {
+    SETTLE_NS = 100000,
+    LONG = 8192 /* bytes from which on a message leaves from where it lies */
+};
 
 void host_network_tell(const host_context *context, const host_op *op, const peal_walk_frame *frame)
 {
@@ -13,6 +16,70 @@ void host_network_tell(const host_context *context, const host_op *op, const pea
                  peal_flag_value(op->channel, frame->message));
     if (!op->precedes)
         network->flush(network->user);
+}
+
+/* One run of bytes, as long as the message in its slot. */
+static bool is_whole(const host_op *copy, bool to_slot)
+{
+    const host_piece *piece = copy->piece;
+    const peal_copy *run = &piece->copy;
+    if (copy->channel->piece_count != 1 || piece->counted)
+        return false;
+    int slot = to_slot ? piece->target_array : piece->source_array;
+    int64_t offset = to_slot ? piece->target_offset : piece->source_offset;
+    return run->count[0] == 1 && run->count[1] == 1 && run->count[2] == 1 && run->bytes >= LONG &&
+           run->bytes % 8 == 0 && slot < 0 && offset == 0;
+}
+
+bool host_network_leaves(const host_rank *rank, int index)
+{
+    const peal_network_hook *network = rank->plan->desc.network;
+    const host_op *op = &rank->op[index], *write = op + 1;
+    const peal_op *source = op->source, *next = write->source;
+    bool follows = op->kind == PEAL_OP_COPY && source->copy == PEAL_COPY_SEND && write->remote &&
+                   !next->credit && next->channel == source->channel &&
+                   next->lane == source->lane && next->dependence_count == 0 && !op->skipped &&
+                   !write->skipped;
+    return network && network->due_from && follows && is_whole(op, true);
+}
+
+void host_network_send(const host_context *context, const host_op *op, const peal_walk_frame *frame)
+{
+    const host_rank *rank = context->rank;
+    const peal_network_hook *network = rank->plan->desc.network;
+    const host_piece *piece = op->piece;
+    uint64_t value = peal_flag_value(op->channel, frame->message);
+    host_word_store((op + 1)->word, value);
+    network->due_from(network->user, rank->index, op->source->channel, value,
+                      rank->first[frame->binding[piece->source_array]] + piece->source_offset);
+}
+
+bool host_network_lands(const host_rank *rank, int index)
+{
+    const peal_network_hook *network = rank->plan->desc.network;
+    const host_op *op = &rank->op[index], *copy = op + 1;
+    const peal_op *source = op->source, *next = copy->source;
+    return network && network->expect && op->kind == PEAL_OP_WAIT && !source->credit &&
+           peal_transport_is_network(op->channel->transport) && copy->kind == PEAL_OP_COPY &&
+           next->copy == PEAL_COPY_UNPACK && next->channel == source->channel && !op->skipped &&
+           !copy->skipped && is_whole(copy, false);
+}
+
+void host_network_expect(const host_context *context, const host_op *op,
+                         const peal_walk_frame *frame, uint64_t value)
+{
+    const host_rank *rank = context->rank;
+    const peal_network_hook *network = rank->plan->desc.network;
+    const host_piece *piece = (op + 1)->piece;
+    network->expect(network->user, rank->index, op->source->channel, value,
+                    rank->first[frame->binding[piece->target_array]] + piece->target_offset);
+}
+
+void host_network_withdraw(host_context *context, const host_op *op)
+{
+    const peal_network_hook *network = context->rank->plan->desc.network;
+    if (network->withdraw(network->user, context->rank->index, op->source->channel))
+        context->landed = op + 1;
 }
 
 void host_network_pause(const host_plan *plan, peal_backoff *backoff, int64_t most_ns)

@@ -8,6 +8,19 @@
 /* The word of a WRITE and, of a flag, the message's bytes are in the shadow: they are due. */
 void host_network_tell(const host_context *context, const host_op *op,
                        const peal_walk_frame *frame);
+/* Whether the message of a SEND can leave from where it lies, by the SEND itself: its WRITE follows
+ * at once, and it is long and in one piece, so that packing it would take as long as sending it. */
+bool host_network_leaves(const host_rank *rank, int index);
+/* Sends it. Who may overwrite it waits for the SEND, not for the WRITE. */
+void host_network_send(const host_context *context, const host_op *op,
+                       const peal_walk_frame *frame);
+/* Whether the message of a WAIT can land where the UNPACK behind it would put it. */
+bool host_network_lands(const host_rank *rank, int index);
+/* Around that wait, if the thread runs the ops in order: nobody else reads what the UNPACK
+ * overwrites. */
+void host_network_expect(const host_context *context, const host_op *op,
+                         const peal_walk_frame *frame, uint64_t value);
+void host_network_withdraw(host_context *context, const host_op *op);
 /* A round of a wait, in which messages may come: as peal_backoff_wait(), of a plan with a network.
  */
 void host_network_pause(const host_plan *plan, peal_backoff *backoff, int64_t most_ns);

@@ -1,6 +1,7 @@
 /* Binds a rank's schedule to its memory: addresses of storages, copies, words, constant values.
  * What executors then read is small and flat. */
 #include "backends/host/kernels.h"
+#include "backends/host/network.h"
 #include "backends/host/walk.h"
 
 #include "base/box.h"
@@ -364,6 +365,11 @@ peal_status host_rank_prepare(host_plan *plan, int index)
         prepare_op(rank, i);
     for (int i = 0; i < rank->schedule->op_count; i++)
         rank->op[i].precedes = precedes(rank, i);
+    for (int i = 0; i + 1 < rank->schedule->op_count; i++) {
+        rank->op[i].lands = host_network_lands(rank, i);
+        if (host_network_leaves(rank, i))
+            rank->op[i].leaves = rank->op[i + 1].has_left = true;
+    }
     rank->done = host_counts_create(plan->arena, (schedule->op_count + 1) * rank->share_count);
     host_shares_prepare(rank);
     if (plan->desc.mode == PEAL_MODE_FUSED && rank->share_count > 1)

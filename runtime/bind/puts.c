@@ -54,7 +54,8 @@ static void bind_outgoing(peal_bound_puts *puts, const peal_binding *binding, in
     puts->place[put->index][2 * put->channel + put->credit] = (put_place){pair, number};
 }
 
-static void bind_incoming(const peal_binding *binding, peal_put *put)
+static void bind_incoming(peal_bound_puts *puts, const peal_binding *binding, int pair, int number,
+                          peal_put *put)
 {
     const peal_bound_rank *rank = &binding->rank[put->index];
     unsigned char *segment = rank->words;
@@ -62,6 +63,8 @@ static void bind_incoming(const peal_binding *binding, peal_put *put)
     put->at = (_Atomic uint64_t *)(void *)(segment + put->word);
     if (put->bytes)
         put->first_slot = segment + put->slot;
+    if (!put->credit) /* that of its channel is an outgoing put's */
+        puts->place[put->index][2 * put->channel] = (put_place){pair, number};
 }
 
 static void bind_pair(peal_bound_puts *puts, const peal_binding *binding,
@@ -77,7 +80,7 @@ static void bind_pair(peal_bound_puts *puts, const peal_binding *binding,
     }
     for (int i = 0; i < pair->in_count; i++) {
         in[i] = pair->in[i];
-        bind_incoming(binding, &in[i]);
+        bind_incoming(puts, binding, puts->count, i, &in[i]);
     }
     pair->out = out;
     pair->in = in;
@@ -115,6 +118,27 @@ static void due(void *user, int index, int channel, bool credit, uint64_t value)
     const peal_bound_puts *puts = user;
     put_place place = puts->place[index][2 * channel + credit];
     puts->network->engine->due(puts->plan, place.pair, place.put, value);
+}
+
+static void due_from(void *user, int index, int channel, uint64_t value, const void *from)
+{
+    const peal_bound_puts *puts = user;
+    put_place place = puts->place[index][2 * channel];
+    puts->network->engine->due_from(puts->plan, place.pair, place.put, value, from);
+}
+
+static void expect(void *user, int index, int channel, uint64_t value, void *to)
+{
+    const peal_bound_puts *puts = user;
+    put_place place = puts->place[index][2 * channel];
+    puts->network->engine->expect(puts->plan, place.pair, place.put, value, to);
+}
+
+static bool withdraw(void *user, int index, int channel)
+{
+    const peal_bound_puts *puts = user;
+    put_place place = puts->place[index][2 * channel];
+    return puts->network->engine->withdraw(puts->plan, place.pair, place.put);
 }
 
 static void flush(void *user)
@@ -171,6 +195,12 @@ peal_status peal_bound_puts_create(const peal_binding *binding, peal_transport_k
     peal_status status = bind_all(puts, binding);
     if (!status)
         status = peal_session_open_network(binding->session, kind, &puts->network);
+    if (!status && puts->network->engine->due_from)
+        puts->hook.due_from = due_from;
+    if (!status && puts->network->engine->expect) {
+        puts->hook.expect = expect;
+        puts->hook.withdraw = withdraw;
+    }
     if (!status) /* the number is the same in all processes */
         status =
             puts->network->engine->attach(puts->network->opened, (uint32_t)binding->key, puts->pair,

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum {
-    PEAL_WIRE_VERSION = 2,
+    PEAL_WIRE_VERSION = 3,
     PEAL_NAME_BYTES = 24, /* of an abstract socket's name, without the leading NUL */
     PEAL_SECRET_BYTES = 16,
     PEAL_ADDRESSES = 4,

@@ -90,9 +90,11 @@ static void free_plan(peal_network_plan *plan)
     for (int i = 0; i < plan->count; i++) {
         free(plan->sent ? plan->sent[i] : NULL);
         free(plan->received ? plan->received[i] : NULL);
+        free(plan->expected ? plan->expected[i] : NULL);
     }
     free(plan->sent);
     free(plan->received);
+    free(plan->expected);
     free(plan->frames);
     free(plan->link);
     free(plan);
@@ -179,7 +181,9 @@ static bool make_room(peal_network_plan *plan, int index)
         frames += pair->out[i].credit ? 2 : (size_t)pair->out[i].slots + 1;
     plan->sent[index] = calloc((size_t)pair->out_count + 1, sizeof(uint64_t));
     plan->received[index] = calloc((size_t)pair->in_count + 1, sizeof(uint64_t));
-    if (!plan->sent[index] || !plan->received[index] || !tcp_add_room(link, frames))
+    plan->expected[index] = calloc((size_t)pair->in_count + 1, sizeof(tcp_expected));
+    if (!plan->sent[index] || !plan->received[index] || !plan->expected[index] ||
+        !tcp_add_room(link, frames))
         return false;
     plan->frames[index] = frames;
     for (int i = 0; i < pair->out_count; i++)
@@ -199,8 +203,9 @@ static peal_status attach(peal_network *network, uint32_t number, const peal_pai
     plan->link = calloc((size_t)count + 1, sizeof(*plan->link));
     plan->sent = calloc((size_t)count + 1, sizeof(*plan->sent));
     plan->received = calloc((size_t)count + 1, sizeof(*plan->received));
+    plan->expected = calloc((size_t)count + 1, sizeof(*plan->expected));
     plan->frames = calloc((size_t)count + 1, sizeof(*plan->frames));
-    bool has_room = plan->link && plan->sent && plan->received && plan->frames;
+    bool has_room = plan->link && plan->sent && plan->received && plan->expected && plan->frames;
     peal_status status = has_room ? PEAL_STATUS_OK : no_memory(diagnostics);
     for (int i = 0; i < count && !status; i++) {
         status = connect_link(network, pair[i].process, diagnostics);
@@ -269,6 +274,9 @@ const peal_network_ops peal_network_tcp = {
     .attach = attach,
     .detach = detach,
     .due = tcp_due,
+    .due_from = tcp_due_from,
+    .expect = tcp_expect,
+    .withdraw = tcp_withdraw,
     .flush = tcp_send_due,
     .progress = progress,
     .sleep = sleep_until_some,

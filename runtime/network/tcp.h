@@ -54,6 +54,13 @@ struct peal_network {
     _Atomic bool has_failed;
 };
 
+/* Where the message of an incoming put that raises its word to `value` goes. */
+typedef struct tcp_expected {
+    uint64_t value;
+    unsigned char *to; /* NULL: into its slot */
+    bool landed;
+} tcp_expected;
+
 struct peal_network_plan {
     peal_network *network;
     peal_network_plan *next;
@@ -63,7 +70,8 @@ struct peal_network_plan {
     tcp_link **link;     /* by pair */
     uint64_t **sent;     /* by pair and outgoing put: what has been queued */
     uint64_t **received; /* by pair and incoming put */
-    size_t *frames;      /* by pair: the room that it was promised */
+    tcp_expected **expected;
+    size_t *frames; /* by pair: the room that it was promised */
 };
 
 /* Ends the job, once. */
@@ -76,6 +84,8 @@ void tcp_lose(peal_network *network, tcp_link *link, int error);
 /* Room for so many more frames at a time, until tcp_drop(); false: no memory. */
 bool tcp_add_room(tcp_link *link, size_t frames);
 void tcp_due(peal_network_plan *plan, int pair, int number, uint64_t value);
+void tcp_due_from(peal_network_plan *plan, int pair, int number, uint64_t value,
+                  const unsigned char *from);
 void tcp_send_due(peal_network_plan *plan);
 /* Sends what the socket takes. With the lock `sending`. */
 void tcp_flush(peal_network *network, tcp_link *link);
@@ -86,5 +96,7 @@ void tcp_drop(tcp_link *link, const peal_network_plan *plan, size_t frames);
 
 /* Takes what has come. With the lock `receiving`: no plan of the link ends meanwhile (detach). */
 void tcp_receive(peal_network *network, tcp_link *link);
+void tcp_expect(peal_network_plan *plan, int pair, int number, uint64_t value, unsigned char *to);
+bool tcp_withdraw(peal_network_plan *plan, int pair, int number);
 
 #endif

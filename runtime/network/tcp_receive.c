@@ -61,8 +61,49 @@ static bool begin_frame(peal_network *network, tcp_link *link)
         refuse(network, link, "the value", in->head.value, last + put->quantum);
         return false;
     }
-    in->to = put->bytes ? peal_put_slot(put, in->head.value) : NULL;
+    const tcp_expected *expected = &in->plan->expected[in->pair][in->head.put];
+    if (expected->to && expected->value == in->head.value)
+        in->to = expected->to;
+    else
+        in->to = put->bytes ? peal_put_slot(put, in->head.value) : NULL;
     return true;
+}
+
+/* Whether the frame that comes in is this put's message. */
+static bool is_coming(const tcp_link *link, const peal_network_plan *plan, int pair, int number,
+                      uint64_t value)
+{
+    const tcp_arriving *in = &link->in;
+    return in->have == sizeof(in->head) && in->plan == plan && in->pair == pair &&
+           in->head.put == (uint32_t)number && in->head.value == value;
+}
+
+void tcp_expect(peal_network_plan *plan, int pair, int number, uint64_t value, unsigned char *to)
+{
+    tcp_link *link = plan->link[pair];
+    tcp_arriving *in = &link->in;
+    pthread_mutex_lock(&link->receiving);
+    plan->expected[pair][number] = (tcp_expected){value, to, false};
+    if (is_coming(link, plan, pair, number, value)) {
+        memcpy(to, in->to, in->got);
+        in->to = to;
+    }
+    pthread_mutex_unlock(&link->receiving);
+}
+
+bool tcp_withdraw(peal_network_plan *plan, int pair, int number)
+{
+    tcp_link *link = plan->link[pair];
+    tcp_arriving *in = &link->in;
+    pthread_mutex_lock(&link->receiving);
+    tcp_expected expected = plan->expected[pair][number];
+    plan->expected[pair][number] = (tcp_expected){0};
+    if (is_coming(link, plan, pair, number, expected.value)) { /* the wait was given up */
+        in->to = peal_put_slot(&plan->pair[pair].in[number], expected.value);
+        memcpy(in->to, expected.to, in->got);
+    }
+    pthread_mutex_unlock(&link->receiving);
+    return expected.landed;
 }
 
 /* All bytes are in the slot: the word may be seen. */
@@ -72,6 +113,8 @@ static void end_frame(tcp_link *link)
     in->have = 0;
     if (!in->plan)
         return;
+    tcp_expected *expected = &in->plan->expected[in->pair][in->head.put];
+    expected->landed |= expected->to && expected->value == in->head.value;
     in->plan->received[in->pair][in->head.put] = in->head.value;
     atomic_store_explicit(in->plan->pair[in->pair].in[in->head.put].at, in->head.value,
                           memory_order_release);

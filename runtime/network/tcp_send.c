@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -96,18 +97,19 @@ void tcp_flush(peal_network *network, tcp_link *link)
     atomic_store(&link->has_queue, link->queue.count > 0);
 }
 
-static void queue_frame(peal_network_plan *plan, tcp_link *link, const peal_put *put, int number,
+static bool queue_frame(peal_network_plan *plan, tcp_link *link, const peal_put *put, int number,
                         uint64_t value)
 {
     if (link->queue.count == link->queue.room) {
         tcp_fail(plan->network, PEAL_STATUS_INTERNAL, "more messages are due than there are slots");
-        return;
+        return false;
     }
     *entry_at(&link->queue, link->queue.count++) =
         (tcp_entry){.plan = plan,
                     .put = put,
                     .head = {plan->number, (uint32_t)number, value, (uint64_t)put->bytes},
                     .data = put->bytes ? peal_put_slot(put, value) : NULL};
+    return true;
 }
 
 /* Of credits that wait the latest says all. */
@@ -143,6 +145,31 @@ void tcp_due(peal_network_plan *plan, int pair, int number, uint64_t value)
     atomic_store(&link->has_queue, link->queue.count > 0);
     if (put->bytes >= LONG || link->queue.count >= MANY)
         tcp_flush(plan->network, link);
+    pthread_mutex_unlock(&link->sending);
+}
+
+/* What the socket does not take at once goes into the slot. */
+void tcp_due_from(peal_network_plan *plan, int pair, int number, uint64_t value,
+                  const unsigned char *from)
+{
+    tcp_link *link = plan->link[pair];
+    const peal_put *put = &plan->pair[pair].out[number];
+    pthread_mutex_lock(&link->sending);
+    if (value - plan->sent[pair][number] != put->quantum)
+        tcp_fail(plan->network, PEAL_STATUS_INTERNAL, "a message is due that no slot is for");
+    else if (queue_frame(plan, link, put, number, value)) {
+        tcp_entry *last = entry_at(&link->queue, link->queue.count - 1);
+        unsigned char *slot = (unsigned char *)(uintptr_t)last->data;
+        last->data = from;
+        tcp_flush(plan->network, link);
+        if (link->queue.count > 0) { /* `last` is still the last one */
+            uint64_t done = last->done > sizeof(last->head) ? last->done - sizeof(last->head) : 0;
+            memcpy(slot + done, from + done, last->head.bytes - done);
+            last->data = slot;
+        }
+    }
+    plan->sent[pair][number] = value;
+    atomic_store(&link->has_queue, link->queue.count > 0);
     pthread_mutex_unlock(&link->sending);
 }
 

@@ -18,6 +18,11 @@ typedef struct channel {
     _Atomic uint64_t flag, credit;
     unsigned char *slot, *shadow;
     uint64_t sent, received; /* messages; of the sender, of the receiver */
+    /* Of the receiver: where the next message may land; whether that has been said, and whether it
+     * did; how many did, and how many did not. */
+    unsigned char *target;
+    bool is_expected, has_landed;
+    int landed, packed;
 } channel;
 
 typedef struct pair_plan {

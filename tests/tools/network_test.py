@@ -39,6 +39,12 @@ class Network(unittest.TestCase):
             with self.subTest(name):
                 self.agrees(os.path.join(SPECS, "run", "ahead", name + ".yaml"), 3, options=["--transport", "tcp"])
 
+    def test_long_messages(self):
+        name = os.path.join(SPECS, "run", "long", "long.yaml")
+        for ranks, words in ((3, ()), (3, ("--threads", "6")), (4, ("--processes", "2", "--threads", "8"))):
+            with self.subTest(words):
+                self.agrees(name, ranks, options=["--transport", "tcp", *words])
+
     def test_plan_and_check_know_it(self):
         name = os.path.join(ROOT, "samples", "jacobi2d", "jacobi2d.yaml")
         code, out, err = peal("plan", name, "-n", "2", "--transport", "tcp", "--rank", "0")

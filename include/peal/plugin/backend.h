@@ -164,6 +164,13 @@ typedef struct peal_network_hook {
      * up to `value` are due; they leave with the next flush, turn or settle, if not at once. One
      * thread at a time for a word. */
     void (*due)(void *user, int index, int channel, bool credit, uint64_t value);
+    /* The same of one message whose bytes are at `from`, and not in its slot: they have left, or
+     * are in the slot, when it returns. NULL: only `due` will do. */
+    void (*due_from)(void *user, int index, int channel, uint64_t value, const void *from);
+    /* The message that raises the flag of a channel to `value` may land at `to`, if its bytes are
+     * not in its slot yet, until withdraw: true: it did. NULL both: only slots will do. */
+    void (*expect)(void *user, int index, int channel, uint64_t value, void *to);
+    bool (*withdraw)(void *user, int index, int channel);
     void (*flush)(void *user);             /* what is due leaves now; any thread */
     void (*progress)(void *user);          /* a turn, by whoever waits; any thread */
     void (*sleep)(void *user, int64_t ns); /* until something comes, at most so long */

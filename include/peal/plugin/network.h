@@ -87,6 +87,14 @@ typedef struct peal_network_ops {
      * next flush or turn, if not at once: several of them in one go. Any thread, one at a time for
      * a put. */
     void (*due)(peal_network_plan *plan, int pair, int put, uint64_t value);
+    /* The next message of a put, whose bytes are at `from` yet: when it returns they have left, or
+     * lie in the slot. NULL: the engine cannot. */
+    void (*due_from)(peal_network_plan *plan, int pair, int put, uint64_t value,
+                     const unsigned char *from);
+    /* Where the bytes of an incoming put's message go, unless they are in its slot, until withdraw;
+     * that: whether they did. NULL both: the engine cannot. One thread at a time for a put. */
+    void (*expect)(peal_network_plan *plan, int pair, int put, uint64_t value, unsigned char *to);
+    bool (*withdraw)(peal_network_plan *plan, int pair, int put);
     void (*flush)(peal_network_plan *plan);  /* what is due leaves; any thread. NULL: it has */
     void (*progress)(peal_network *network); /* one turn, by whoever waits; any thread */
     void (*sleep)(peal_network *network, int64_t ns); /* until something comes, at most so long */
