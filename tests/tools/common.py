@@ -57,10 +57,10 @@ def folder_of(files, scratch):
     return folder
 
 
-def peal(*arguments, stdin=None, env=None, cwd=None, prefix=()):
+def peal(*arguments, stdin=None, env=None, cwd=None, prefix=(), limit=HARD_LIMIT):
     """Runs the command; (exit code, stdout, stderr)."""
     done = subprocess.run([*prefix, PEAL, *arguments], input=stdin, capture_output=True, text=True, check=False,
-                          env=env or environment(), cwd=cwd, timeout=HARD_LIMIT, errors="replace")
+                          env=env or environment(), cwd=cwd, timeout=limit, errors="replace")
     return done.returncode, done.stdout, done.stderr
 
 
