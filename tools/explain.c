@@ -112,6 +112,7 @@ const peal_command explain_command = {
     "\n"
     "  -n, --ranks N      for this many ranks (default 1), --processes P processes\n"
     "      --hosts a:2,b:2  its processes are on these hosts\n"
+    "      --transport T  messages go that way, as of peal run\n"
     "      --set K=V      override a param\n"
     "      --backend B    for the host (default) or cuda, whether there are GPUs or not\n"
     "      --machine M    for this machine, such as \"process:4 core:2\", or FILE.yaml\n"

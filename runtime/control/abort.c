@@ -79,6 +79,7 @@ void peal_control_lost(peal_control *control, int process, int error)
     for (int i = 0; i < control->link_count; i++)
         if (control->link[i].process == process)
             blob = control->link[i].blob;
+    bool among_hosts = control->host != NULL;
     pthread_mutex_unlock(&control->lock);
     if (is_silence(error))
         snprintf(message, sizeof(message),
@@ -86,8 +87,9 @@ void peal_control_lost(peal_control *control, int process, int error)
                  "gone (%s)",
                  process, blob.pid, PEAL_NODE_BYTES - 1, blob.node, strerror(error));
     else
-        snprintf(message, sizeof(message), "process %d (pid %u) is gone: its connection closed",
-                 process, blob.pid);
+        snprintf(message, sizeof(message),
+                 "process %d (pid %u%s%.*s) is gone: its connection closed", process, blob.pid,
+                 among_hosts ? " on " : "", among_hosts ? PEAL_NODE_BYTES - 1 : 0, blob.node);
     peal_control_tell_cause(control, PEAL_STATUS_PEER_LOST, control->identity.process, message,
                             process, report_lost);
 }

@@ -117,9 +117,20 @@ static peal_status refuse_interface(const peal_control *control, const char *int
     char there[200];
     return peal_report(control->diagnostics, PEAL_E_SEVERAL_HOSTS, (peal_source){0},
                        "name one of them, or a network such as 10.1.0.0/16",
-                       "%s has no network interface '%s' that is up; there are: %s",
+                       "%s has no network interface '%s' that is up and leads to other hosts; "
+                       "there are: %s",
                        control->mine.node, interface,
                        peal_wire_list_interfaces(there, sizeof(there)));
+}
+
+static peal_status refuse_ports(const peal_control *control, const peal_network_choice *choice)
+{
+    return peal_report(control->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0},
+                       "each process takes one: allow as many ports as there are processes on a "
+                       "host, and some that other programs may have",
+                       "the control plane cannot have a TCP port of %d-%d on %.*s: %s",
+                       choice->first_port, choice->last_port, PEAL_NODE_BYTES - 1,
+                       control->mine.node, strerror(errno));
 }
 
 static bool has_interface(const peal_control *control, const peal_network_choice *choice)
@@ -145,9 +156,12 @@ static peal_status open_sockets(peal_control *control, const peal_network_choice
         goto fail;
     if (among_hosts && !has_interface(control, choice))
         return refuse_interface(control, choice->interface);
-    what = choice && choice->first_port ? "a TCP port of those that were allowed" : "a TCP port";
-    if (among_hosts && !listen_to_hosts(control, choice))
+    what = "a TCP port";
+    if (among_hosts && !listen_to_hosts(control, choice)) {
+        if (choice && choice->first_port)
+            return refuse_ports(control, choice);
         goto fail;
+    }
     what = "an eventfd";
     control->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     control->aborted = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

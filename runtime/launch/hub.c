@@ -29,6 +29,7 @@ typedef struct line {
     bool wants; /* an answer is owed: the blob of `process` of `round` */
     int process, round;
     bool joined, ended;
+    bool has_come; /* it has joined once */
 } line;
 
 struct peal_launch_hub {
@@ -212,7 +213,7 @@ static void take(peal_launch_hub *hub, int process, const peal_packet *packet)
     line *from = &hub->line[process];
     switch (packet->kind) {
     case PEAL_PACKET_JOIN:
-        from->joined = true;
+        from->joined = from->has_come = true;
         break;
     case PEAL_PACKET_LEAVE:
         from->joined = false;
@@ -255,6 +256,11 @@ bool peal_launch_hub_ended(peal_launch_hub *hub, int process)
     hub->line[process].ended = true;
     answer_all(hub);
     return !hub->line[process].joined;
+}
+
+bool peal_launch_hub_has_come(const peal_launch_hub *hub, int process)
+{
+    return hub->line[process].has_come;
 }
 
 bool peal_launch_hub_is_exhausted(const peal_launch_hub *hub)

@@ -56,6 +56,8 @@ typedef struct peal_launch_place {
 } peal_launch_place;
 
 peal_launch_place peal_launch_place_of(const peal_launch_desc *desc, int process);
+/* Whether an agent starts it. */
+bool peal_launch_is_by_agent(const peal_launch_desc *desc, const peal_launch_place *place);
 /* What starts that process: the file, and words that end with NULL (free() both); false: the agent
  * cannot be found (errno ENOENT), or there is no memory. `program`: as it was found here. */
 bool peal_launch_command(const peal_launch_desc *desc, const peal_launch_place *place,
@@ -73,6 +75,8 @@ int peal_launch_hub_descriptor(const peal_launch_hub *hub, int process);
 void peal_launch_hub_serve(peal_launch_hub *hub, int process);
 /* The process has ended; false: it had joined the job and has not said that it leaves. */
 bool peal_launch_hub_ended(peal_launch_hub *hub, int process);
+/* Whether the process has joined the job at all. */
+bool peal_launch_hub_has_come(const peal_launch_hub *hub, int process);
 /* Whether something could not be kept: no memory, or a process puts more than any session does. */
 bool peal_launch_hub_is_exhausted(const peal_launch_hub *hub);
 /* Whether a process has aborted the job: which, its code, its message. */

@@ -77,36 +77,56 @@ static void set_cause(launch_state *self, cause_rank rank, int exit_code, peal_c
     snprintf(self->message, sizeof(self->message), "%s", message);
 }
 
+/* An agent has ended, and what it was to start has not joined the job: with 0, or with a code that
+ * is none of ours. */
+static bool note_agent(launch_state *self, int process, const peal_launch_place *place,
+                       int wait_status)
+{
+    char message[384];
+    int code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 1;
+    bool is_ours = code > PEAL_STATUS_WRONG_RESULT && code <= PEAL_STATUS_INTERNAL;
+    if (!WIFEXITED(wait_status) || is_ours || !peal_launch_is_by_agent(self->desc, place) ||
+        peal_launch_hub_has_come(self->hub, process))
+        return false;
+    snprintf(message, sizeof(message),
+             "process %d: the agent `%.100s` has ended with exit code %d, and nothing that it "
+             "started on %.60s has joined the job",
+             process, self->desc->agent[0], code, place->host->name);
+    set_cause(self, CAUSE_FIRST, PEAL_STATUS_ENVIRONMENT, PEAL_E_PROCESS_NOT_STARTED, message);
+    return true;
+}
+
 static void note_end(launch_state *self, int process, pid_t pid, int wait_status)
 {
-    char message[256];
+    char message[256], name[128];
     bool has_left = peal_launch_hub_ended(self->hub, process);
+    const peal_launch_place place = peal_launch_place_of(self->desc, process);
+    snprintf(name, sizeof(name), "process %d%s%.60s (pid %d)", process, place.host ? " on " : "",
+             place.host ? place.host->name : "", (int)pid);
     self->running--;
+    if (note_agent(self, process, &place, wait_status))
+        return;
     if (wait_status == PEAL_CHILD_UNKNOWN) { /* it may have failed after its last word, too */
         self->is_unknown = true;
-        snprintf(
-            message, sizeof(message),
-            "process %d (pid %d) has ended, and how is not known: its launcher ignores SIGCHLD",
-            process, (int)pid);
+        snprintf(message, sizeof(message),
+                 "%s has ended, and how is not known: its launcher ignores SIGCHLD", name);
         set_cause(self, CAUSE_FIRST, PEAL_STATUS_PEER_LOST, PEAL_E_PROCESS_LEFT_SILENTLY, message);
     } else if (WIFSIGNALED(wait_status)) {
         int signal = WTERMSIG(wait_status);
         /* Signals that we sent are no cause. */
         bool ours = (self->was_told || self->interrupted_at) || self->was_killed;
-        snprintf(message, sizeof(message), "process %d (pid %d) was killed by signal %d (%s)",
-                 process, (int)pid, signal, strsignal(signal));
+        snprintf(message, sizeof(message), "%s was killed by signal %d (%s)", name, signal,
+                 strsignal(signal));
         set_cause(self, ours ? CAUSE_PEER : CAUSE_FIRST, PEAL_STATUS_PEER_LOST,
                   PEAL_E_PROCESS_KILLED, message);
     } else if (WEXITSTATUS(wait_status)) {
         int code = WEXITSTATUS(wait_status);
-        snprintf(message, sizeof(message), "process %d (pid %d) ended with exit code %d", process,
-                 (int)pid, code);
+        snprintf(message, sizeof(message), "%s ended with exit code %d", name, code);
         set_cause(self, code == PEAL_STATUS_PEER_LOST ? CAUSE_PEER : CAUSE_FIRST, code,
                   PEAL_E_PROCESS_FAILED, message);
     } else if (!has_left) {
-        snprintf(message, sizeof(message),
-                 "process %d (pid %d) ended with exit code 0 in the middle of the job", process,
-                 (int)pid);
+        snprintf(message, sizeof(message), "%s ended with exit code 0 in the middle of the job",
+                 name);
         set_cause(self, CAUSE_FIRST, PEAL_STATUS_PEER_LOST, PEAL_E_PROCESS_LEFT_SILENTLY, message);
     }
 }
@@ -262,6 +282,7 @@ static peal_status start_one(launch_state *self, int p, const char *program)
 {
     peal_source nowhere = {0};
     const peal_launch_place place = peal_launch_place_of(self->desc, p);
+    const bool by_agent = peal_launch_is_by_agent(self->desc, &place);
     const char **words;
     char *path;
     int line = peal_launch_hub_open(self->hub, p);
@@ -284,9 +305,9 @@ static peal_status start_one(launch_state *self, int p, const char *program)
     peal_launch_environment_free(environment);
     if (error)
         return peal_report(self->diagnostics, PEAL_E_PROCESS_NOT_STARTED, nowhere, NULL,
-                           "process %d: cannot start %s%s%s: %s", p, program,
-                           place.host ? " on " : "", place.host ? place.host->name : "",
-                           strerror(error));
+                           "process %d: cannot start %s%s%s%s: %s", p, by_agent ? "the agent " : "",
+                           by_agent ? self->desc->agent[0] : program, place.host ? " for " : "",
+                           place.host ? place.host->name : "", strerror(error));
     peal_launch_hub_started(self->hub, p);
     self->running++;
     self->must_poll |= self->child[p].pidfd < 0;
@@ -301,6 +322,17 @@ static peal_status start_all(launch_state *self, const char *program)
     return status;
 }
 
+static const char *hint_of(const launch_state *self)
+{
+    if (self->cause_code == PEAL_E_PROCESS_LEFT_SILENTLY && !self->is_unknown)
+        return "kernels return; they don't end the program";
+    if (self->cause_code == PEAL_E_PROCESS_NOT_STARTED)
+        return "an agent takes a host and a command, runs it there, and ends when it has ended, "
+               "such "
+               "as 'ip netns exec'";
+    return NULL;
+}
+
 static void report_cause(const launch_state *self)
 {
     peal_source nowhere = {0};
@@ -309,12 +341,10 @@ static void report_cause(const launch_state *self)
     if (self->cause_code == PEAL_E_PROCESS_KILLED ||
         self->cause_code == PEAL_E_PROCESS_LEFT_SILENTLY ||
         self->cause_code == PEAL_E_ALL_PROCESSES_STOPPED ||
+        self->cause_code == PEAL_E_PROCESS_NOT_STARTED ||
         self->cause_code == PEAL_E_SYSTEM_CALL_FAILED)
-        peal_report(self->diagnostics, self->cause_code, nowhere,
-                    self->cause_code == PEAL_E_PROCESS_LEFT_SILENTLY && !self->is_unknown
-                        ? "kernels return; they don't end the program"
-                        : NULL,
-                    "%s", self->message);
+        peal_report(self->diagnostics, self->cause_code, nowhere, hint_of(self), "%s",
+                    self->message);
     else /* it has said why */
         peal_warn(self->diagnostics, self->cause_code, nowhere, NULL, "%s", self->message);
 }

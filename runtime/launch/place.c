@@ -31,6 +31,11 @@ static bool is_here(const peal_launch_place *place)
     return !place->host || !strcmp(place->host->name, "localhost");
 }
 
+bool peal_launch_is_by_agent(const peal_launch_desc *desc, const peal_launch_place *place)
+{
+    return !is_here(place) && count_words(desc->agent) > 0;
+}
+
 bool peal_launch_command(const peal_launch_desc *desc, const peal_launch_place *place,
                          const char *program, char **path, const char ***words)
 {

@@ -135,7 +135,10 @@ class Hosts(unittest.TestCase):
                 (["--hosts", "h0,h1", "--processes", "3", "--agent", "ip netns exec"], 2, r"--processes 3, but .* has 2"),
                 (["--hosts", "h0,h1", "-n", "1", "--agent", "ip netns exec"], 2, r"-n 1, but .* has 2 processes"),
                 (["--agent", "ip netns exec"], 2, r"--agent 'ip netns exec' needs --hosts"),
-                (["--hosts", "h0", "--agent", "/nobody/there"], 4, r"process 0: cannot start \S+ on h0: No such file"),
+                (["--hosts", "h0", "--agent", "/nobody/there"], 4, r"process 0: cannot start the agent /nobody/there for h0: No such file"),
+                (["--hosts", "h0,h1", "--agent", "true"], 4, r"process [01]: the agent `true` has ended with exit code 0, and nothing that it started on h[01] has joined the job \[E332\]"),
+                (["--hosts", "h0", "--agent", "false"], 4, r"the agent `false` has ended with exit code 1, and .*\[E332\]"),
+                (["--hosts", "nowhere", "--agent", "ip netns exec"], 4, r"the agent `ip` has ended with exit code \d+, and .* on nowhere"),
                 (["--hosts", "h0", "--agent", "/run/forgets"], 4, r"has not passed on the line to the launcher \[E310\]")):
             with self.subTest(words):
                 code, _, err = peal("run", name, *words)
@@ -146,9 +149,9 @@ class Hosts(unittest.TestCase):
         name = os.path.join(ROOT, "samples", "heat3d", "heat3d.yaml")
         for words, told in ((["--network-interface", "eth0", "--network-ports", "21000-21001"], None),
                             (["--network-interface", "10.213.0.0/24"], None),
-                            (["--network-interface", "eth7"], r"h[01] has no network interface 'eth7' that is up; there are: eth0 10\.213\.0\.\d \[E313\]"),
+                            (["--network-interface", "eth7"], r"h[01] has no network interface 'eth7' that is up and leads to other hosts; there are: eth0 10\.213\.0\.\d \[E313\]"),
                             (["--network-interface", "10.99.0.0/16"], r"no network interface '10\.99\.0\.0/16' that is up"),
-                            (["--network-ports", "21000"], r"a TCP port of those that were allowed: Address already in use \[E302\]")):
+                            (["--network-ports", "21000"], r"a TCP port of 21000-21000 on h[01]: Address already in use \[E302\]")):
             with self.subTest(words):
                 code, out, err = self.run_on(2, 2, "run", name, "--steps", "3", "--mode", "sync", "--deadline", "20s", *words)
                 self.assertEqual(code, 4 if told else 0, out + err)

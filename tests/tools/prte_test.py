@@ -92,7 +92,7 @@ class Prte(unittest.TestCase):
         code, out, err = self.prun(4, "run", HEAT, "--steps", "3", "--network-interface", "eth7")
         if code != 0:  # prun 3.0.14 itself ends with 0
             self.assertEqual(code, 4, out + err)
-        self.assertRegex(out + err, r"h[01] has no network interface 'eth7' that is up; there are: eth0 10\.213\.0\.[12] \[E313\]")
+        self.assertRegex(out + err, r"h[01] has no network interface 'eth7' that is up and leads to other hosts; there are: eth0 10\.213\.0\.[12] \[E313\]")
 
 
 if __name__ == "__main__":

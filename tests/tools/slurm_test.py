@@ -92,13 +92,13 @@ class Slurm(unittest.TestCase):
         self.assertEqual(code, 0, out + err)
         code, _, err = self.srun(2, *words, "--network-interface", "ib0")
         self.assertNotEqual(code, 0)
-        self.assertRegex(err, r"h[01] has no network interface 'ib0' that is up; there are: eth0 10\.213\.0\.[12] \[E313\]")
+        self.assertRegex(err, r"h[01] has no network interface 'ib0' that is up and leads to other hosts; there are: eth0 10\.213\.0\.[12] \[E313\]")
 
     def test_a_killed_process_is_told(self):
         with tempfile.TemporaryDirectory() as folder:
             code, _, err = self.srun(2, "run", spec_that_kills(folder), "--mode", "stream", "--deadline", "60s")
             self.assertNotEqual(code, 0, err)
-            self.assertTrue(re.search(r"process 1 \(pid \d+\) is gone", err) or "Killed" in err, err)
+            self.assertTrue(re.search(r"process 1 \(pid \d+ on h\d\) is gone", err) or "Killed" in err, err)
 
 
 if __name__ == "__main__":
