@@ -65,14 +65,14 @@ bool host_network_lands(const host_rank *rank, int index)
            !copy->skipped && is_whole(copy, false);
 }
 
-void host_network_expect(const host_context *context, const host_op *op,
+bool host_network_expect(const host_context *context, const host_op *op,
                          const peal_walk_frame *frame, uint64_t value)
 {
     const host_rank *rank = context->rank;
     const peal_network_hook *network = rank->plan->desc.network;
     const host_piece *piece = (op + 1)->piece;
-    network->expect(network->user, rank->index, op->source->channel, value,
-                    rank->first[frame->binding[piece->target_array]] + piece->target_offset);
+    return network->expect(network->user, rank->index, op->source->channel, value,
+                           rank->first[frame->binding[piece->target_array]] + piece->target_offset);
 }
 
 void host_network_withdraw(host_context *context, const host_op *op)

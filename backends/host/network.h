@@ -18,7 +18,7 @@ void host_network_send(const host_context *context, const host_op *op,
 bool host_network_lands(const host_rank *rank, int index);
 /* Around that wait, if the thread runs the ops in order: nobody else reads what the UNPACK
  * overwrites. */
-void host_network_expect(const host_context *context, const host_op *op,
+bool host_network_expect(const host_context *context, const host_op *op,
                          const peal_walk_frame *frame, uint64_t value);
 void host_network_withdraw(host_context *context, const host_op *op);
 /* A round of a wait, in which messages may come: as peal_backoff_wait(), of a plan with a network.

@@ -271,6 +271,8 @@ static bool precedes(const host_rank *rank, int index)
         const host_op *next = &rank->op[i];
         if ((next->kind != PEAL_OP_COPY && next->kind != PEAL_OP_WRITE) || next->owner != op->owner)
             return false;
+        if (next->leaves) /* by its own process's stream alone, and it takes its time */
+            return false;
         if (next->remote && !next->skipped)
             return true;
     }
@@ -363,13 +365,13 @@ peal_status host_rank_prepare(host_plan *plan, int index)
         return status;
     for (int i = 0; i < schedule->op_count; i++)
         prepare_op(rank, i);
-    for (int i = 0; i < rank->schedule->op_count; i++)
-        rank->op[i].precedes = precedes(rank, i);
     for (int i = 0; i + 1 < rank->schedule->op_count; i++) {
         rank->op[i].lands = host_network_lands(rank, i);
         if (host_network_leaves(rank, i))
             rank->op[i].leaves = rank->op[i + 1].has_left = true;
     }
+    for (int i = 0; i < rank->schedule->op_count; i++)
+        rank->op[i].precedes = precedes(rank, i);
     rank->done = host_counts_create(plan->arena, (schedule->op_count + 1) * rank->share_count);
     host_shares_prepare(rank);
     if (plan->desc.mode == PEAL_MODE_FUSED && rank->share_count > 1)

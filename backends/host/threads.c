@@ -165,8 +165,10 @@ peal_status host_threads_create(host_plan *plan, int per_rank, host_thread_body 
         return peal_report(plan->desc.diagnostics, PEAL_E_OUT_OF_MEMORY, nowhere, NULL,
                            "no memory for %d threads", count);
     const peal_machine *machine = plan->rank[0].schedule->machine;
+    int rank = plan->rank[0].schedule->rank;
     plan->spin =
-        host_spin_count(count, machine ? machine->ranks * per_rank : count, plan->desc.cores);
+        host_spin_count(count, machine ? peal_machine_ranks_here(machine, rank) * per_rank : count,
+                        plan->desc.cores);
     threads->plan = plan;
     threads->body = body;
     threads->count = count;

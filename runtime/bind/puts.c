@@ -127,11 +127,11 @@ static void due_from(void *user, int index, int channel, uint64_t value, const v
     puts->network->engine->due_from(puts->plan, place.pair, place.put, value, from);
 }
 
-static void expect(void *user, int index, int channel, uint64_t value, void *to)
+static bool expect(void *user, int index, int channel, uint64_t value, void *to)
 {
     const peal_bound_puts *puts = user;
     put_place place = puts->place[index][2 * channel];
-    puts->network->engine->expect(puts->plan, place.pair, place.put, value, to);
+    return puts->network->engine->expect(puts->plan, place.pair, place.put, value, to);
 }
 
 static bool withdraw(void *user, int index, int channel)

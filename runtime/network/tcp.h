@@ -57,8 +57,8 @@ struct peal_network {
 /* Where the message of an incoming put that raises its word to `value` goes. */
 typedef struct tcp_expected {
     uint64_t value;
-    unsigned char *to; /* NULL: into its slot */
-    bool landed;
+    unsigned char *to;   /* NULL: into its slot; with the lock `receiving` */
+    _Atomic bool landed; /* set before the word is raised */
 } tcp_expected;
 
 struct peal_network_plan {
@@ -96,7 +96,7 @@ void tcp_drop(tcp_link *link, const peal_network_plan *plan, size_t frames);
 
 /* Takes what has come. With the lock `receiving`: no plan of the link ends meanwhile (detach). */
 void tcp_receive(peal_network *network, tcp_link *link);
-void tcp_expect(peal_network_plan *plan, int pair, int number, uint64_t value, unsigned char *to);
+bool tcp_expect(peal_network_plan *plan, int pair, int number, uint64_t value, unsigned char *to);
 bool tcp_withdraw(peal_network_plan *plan, int pair, int number);
 
 #endif

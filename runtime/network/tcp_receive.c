@@ -74,36 +74,44 @@ static bool is_coming(const tcp_link *link, const peal_network_plan *plan, int p
                       uint64_t value)
 {
     const tcp_arriving *in = &link->in;
-    return in->have == sizeof(in->head) && in->plan == plan && in->pair == pair &&
+    return in->to && in->have == sizeof(in->head) && in->plan == plan && in->pair == pair &&
            in->head.put == (uint32_t)number && in->head.value == value;
 }
 
-void tcp_expect(peal_network_plan *plan, int pair, int number, uint64_t value, unsigned char *to)
+/* Who holds the lock may be at it for long, with messages of others: those land in their slots. */
+bool tcp_expect(peal_network_plan *plan, int pair, int number, uint64_t value, unsigned char *to)
 {
     tcp_link *link = plan->link[pair];
     tcp_arriving *in = &link->in;
-    pthread_mutex_lock(&link->receiving);
-    plan->expected[pair][number] = (tcp_expected){value, to, false};
+    tcp_expected *expected = &plan->expected[pair][number];
+    if (pthread_mutex_trylock(&link->receiving))
+        return false;
+    expected->value = value;
+    expected->to = to;
     if (is_coming(link, plan, pair, number, value)) {
         memcpy(to, in->to, in->got);
         in->to = to;
     }
     pthread_mutex_unlock(&link->receiving);
+    return true;
 }
 
 bool tcp_withdraw(peal_network_plan *plan, int pair, int number)
 {
     tcp_link *link = plan->link[pair];
     tcp_arriving *in = &link->in;
+    tcp_expected *expected = &plan->expected[pair][number];
+    if (atomic_exchange(&expected->landed, false))
+        return true;
     pthread_mutex_lock(&link->receiving);
-    tcp_expected expected = plan->expected[pair][number];
-    plan->expected[pair][number] = (tcp_expected){0};
-    if (is_coming(link, plan, pair, number, expected.value)) { /* the wait was given up */
-        in->to = peal_put_slot(&plan->pair[pair].in[number], expected.value);
-        memcpy(in->to, expected.to, in->got);
+    bool landed = atomic_exchange(&expected->landed, false);
+    if (!landed && is_coming(link, plan, pair, number, expected->value)) { /* it was given up */
+        in->to = peal_put_slot(&plan->pair[pair].in[number], expected->value);
+        memcpy(in->to, expected->to, in->got);
     }
+    expected->to = NULL;
     pthread_mutex_unlock(&link->receiving);
-    return expected.landed;
+    return landed;
 }
 
 /* All bytes are in the slot: the word may be seen. */
@@ -114,7 +122,10 @@ static void end_frame(tcp_link *link)
     if (!in->plan)
         return;
     tcp_expected *expected = &in->plan->expected[in->pair][in->head.put];
-    expected->landed |= expected->to && expected->value == in->head.value;
+    if (expected->to && expected->value == in->head.value) {
+        expected->to = NULL;
+        atomic_store(&expected->landed, true);
+    }
     in->plan->received[in->pair][in->head.put] = in->head.value;
     atomic_store_explicit(in->plan->pair[in->pair].in[in->head.put].at, in->head.value,
                           memory_order_release);

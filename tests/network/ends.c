@@ -205,8 +205,12 @@ static void expect_next(pair_plan *p, int side, int i)
     if (!p->engine->expect || !put->bytes || c->target)
         return;
     c->target = malloc((size_t)put->bytes);
-    c->is_expected = true;
-    p->engine->expect(p->attached[side], 0, i, (c->received + 1) * put->quantum, c->target);
+    c->is_expected =
+        p->engine->expect(p->attached[side], 0, i, (c->received + 1) * put->quantum, c->target);
+    if (c->is_expected)
+        return;
+    free(c->target);
+    c->target = NULL;
 }
 
 static void withdraw_next(pair_plan *p, int side, int i)

@@ -168,8 +168,9 @@ typedef struct peal_network_hook {
      * are in the slot, when it returns. NULL: only `due` will do. */
     void (*due_from)(void *user, int index, int channel, uint64_t value, const void *from);
     /* The message that raises the flag of a channel to `value` may land at `to`, if its bytes are
-     * not in its slot yet, until withdraw: true: it did. NULL both: only slots will do. */
-    void (*expect)(void *user, int index, int channel, uint64_t value, void *to);
+     * not in its slot yet, until withdraw: true: it did. expect false: it may not, and nothing is
+     * to be withdrawn. NULL both: only slots will do. */
+    bool (*expect)(void *user, int index, int channel, uint64_t value, void *to);
     bool (*withdraw)(void *user, int index, int channel);
     void (*flush)(void *user);             /* what is due leaves now; any thread */
     void (*progress)(void *user);          /* a turn, by whoever waits; any thread */

@@ -132,6 +132,17 @@ static inline int peal_machine_hosts(const peal_machine *machine)
     return hosts;
 }
 
+/* How many ranks share the machine of a rank: those of its host, and all where processes only count
+ * as hosts. */
+static inline int peal_machine_ranks_here(const peal_machine *machine, int rank)
+{
+    int own = peal_machine_process(machine, rank), count = 0;
+    for (int r = 0; r < machine->ranks; r++)
+        count += !machine->node || machine->apart ||
+                 machine->node[peal_machine_process(machine, r)] == machine->node[own];
+    return count;
+}
+
 /* Whether the processes of two ranks are on one host. */
 static inline bool peal_machine_share_host(const peal_machine *machine, int a, int b)
 {

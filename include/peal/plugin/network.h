@@ -92,8 +92,9 @@ typedef struct peal_network_ops {
     void (*due_from)(peal_network_plan *plan, int pair, int put, uint64_t value,
                      const unsigned char *from);
     /* Where the bytes of an incoming put's message go, unless they are in its slot, until withdraw;
-     * that: whether they did. NULL both: the engine cannot. One thread at a time for a put. */
-    void (*expect)(peal_network_plan *plan, int pair, int put, uint64_t value, unsigned char *to);
+     * that: whether they did. expect false: not now, and nothing is to be withdrawn. NULL both: the
+     * engine cannot. One thread at a time for a put. */
+    bool (*expect)(peal_network_plan *plan, int pair, int put, uint64_t value, unsigned char *to);
     bool (*withdraw)(peal_network_plan *plan, int pair, int put);
     void (*flush)(peal_network_plan *plan);  /* what is due leaves; any thread. NULL: it has */
     void (*progress)(peal_network *network); /* one turn, by whoever waits; any thread */
