@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "runtime/control/handshake.h"
+#include "runtime/control/wire.h"
 
 #include <string.h>
 
@@ -204,9 +205,10 @@ static void test_strangers(void **state)
 /* Who is refused hears nothing more, also if it had not listened yet. */
 static void test_refused_in_silence(void **state)
 {
-    unsigned char garbage[PEAL_CALL_BYTES] = "pealcall\2";
+    unsigned char garbage[PEAL_CALL_BYTES] = "pealcall";
     peal_handshake called;
     (void)state;
+    garbage[8] = PEAL_WIRE_VERSION;
     begin(&called, SECRET, 5);
     take(&called, garbage, sizeof(garbage), 64);
     assert_int_equal(called.state, PEAL_HANDSHAKE_NOT_PROVED);
