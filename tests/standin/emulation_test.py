@@ -176,25 +176,25 @@ def judge(lines, results, counts):
 
 def shared(options, seeds):
     lines = []
-    for name, (ranks, words) in SHARED.items():
+    for turn, (name, (ranks, words)) in enumerate(SHARED.items()):
         path = path_of(options, name)
         if options.only in f"{name} shared":
-            lines += lines_of([(f"{name} shared", [f"spec={path}", *(f"set={word}" for word in words)])], ranks, SHARED_MODES)
+            lines += lines_of([(f"{name} shared", [f"spec={path}", *(f"set={word}" for word in words)])], ranks, share.taken(SHARED_MODES, 2, turn))
     for seed, ranks in ((row[0], int(row[1])) for row in seeds):
         if ranks > 2 and options.only in f"random {seed} shared":
-            lines += lines_of([(f"random {seed} shared", [f"seed={seed}"])], ranks, SHARED_MODES)
+            lines += lines_of([(f"random {seed} shared", [f"seed={seed}"])], ranks, share.taken(SHARED_MODES, 2, int(seed)))
     return lines
 
 
 def together(options, processes, seeds):
     lines = []
-    for name, (count, ranks, words, starts) in TOGETHER.items():
+    for turn, (name, (count, ranks, words, starts)) in enumerate(TOGETHER.items()):
         if count == processes and options.only in f"{name} together":
             words = [f"spec={path_of(options, name)}", *(f"set={word}" for word in words), *([f"starts={starts}"] if starts else [])]
-            lines += lines_of([(f"{name} together", words)], ranks, TOGETHER_MODES)
+            lines += lines_of([(f"{name} together", words)], ranks, share.taken(TOGETHER_MODES, 2, turn))
     for seed, ranks in ((row[0], int(row[1])) for row in seeds if processes == 1 and int(row[0]) % 3 == 1):
         if ranks > 1 and options.only in f"random {seed} together":
-            lines += lines_of([(f"random {seed} together", [f"seed={seed}", f"starts={TOGETHER_STARTS}"])], ranks, TOGETHER_MODES)
+            lines += lines_of([(f"random {seed} together", [f"seed={seed}", f"starts={TOGETHER_STARTS}"])], ranks, share.taken(TOGETHER_MODES, 2, int(seed)))
     return lines
 
 

@@ -100,7 +100,7 @@ class Linked(unittest.TestCase):
     def test_resources(self):
         """Of kernels with the function in them, as they are linked."""
         code, out, err = common.peal_json("plan", SPEC, "--resources", "--json", "--mode", "serial", "--arch", "sm_90",
-                                          env=common.environment(XDG_CACHE_HOME=tempfile.mkdtemp(dir=SCRATCH.name)))
+                                          env=common.environment(XDG_CACHE_HOME=CACHE))
         self.assertEqual(code, 0, err)
         calls = [kernel for kernel in out["modes"][0]["kernels"] if kernel["task"] == "relax_linked"]
         self.assertTrue(calls)
