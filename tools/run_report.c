@@ -89,11 +89,16 @@ static void print_summary(const mode_result *result)
 /* One line that leads on from what was just seen. */
 static void print_next(const peal_run *run)
 {
-    const char *spec = run->options->subject;
-    if (run->options->mode == MODE_ALL)
-        printf("\nNext: `peal plan %s -n %d --rank 0` shows the schedule, `peal explain %s -n %d` "
-               "its paths.\n",
-               spec, run->ranks, spec, run->ranks);
+    const peal_options *options = run->options;
+    char where[512];
+    if (options->mode != MODE_ALL)
+        return;
+    snprintf(where, sizeof(where), "%s -n %d%s%s%s%s", options->subject, run->ranks,
+             options->hosts ? " --hosts " : "", options->hosts ? options->hosts : "",
+             options->transport ? " --transport " : "",
+             options->transport ? options->transport : "");
+    printf("\nNext: `peal plan %s --rank 0` shows the schedule, `peal explain %s` its paths.\n",
+           where, where);
 }
 
 /* The last line. */

@@ -47,7 +47,7 @@ static peal_status identity(peal_bootstrap *bootstrap, peal_bootstrap_identity *
     caller *self = (caller *)bootstrap;
     int process = self->callbacks.process, processes = self->callbacks.processes;
     if (!self->me.processes) {
-        peal_bootstrap_identity me = {process, processes, process, processes, "caller"};
+        peal_bootstrap_identity me = {process, processes, process, processes, "caller", NULL};
         peal_status status = processes > 1 ? ask_hosts(self, &me) : PEAL_STATUS_OK;
         if (status != PEAL_STATUS_OK)
             return status;

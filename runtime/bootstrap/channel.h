@@ -10,11 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The descriptor, "process/processes", and the same counted on its host: set by the launcher,
- * read by the process. */
+/* The descriptor, "process/processes", the same counted on its host, and the name by which the host
+ * was asked for: set by the launcher, read by the process. */
 #define PEAL_CHANNEL_SOCKET  "PEAL_LAUNCH_SOCKET"
 #define PEAL_CHANNEL_PROCESS "PEAL_LAUNCH_PROCESS"
 #define PEAL_CHANNEL_PLACE   "PEAL_LAUNCH_PLACE"
+#define PEAL_CHANNEL_NODE    "PEAL_LAUNCH_NODE"
 
 enum {
     PEAL_CHANNEL_MAGIC = 0x6863656c, /* "lech" */

@@ -140,7 +140,8 @@ peal_status peal_bootstrap_launched(peal_diagnostics *diagnostics, peal_bootstra
                            "out of memory for the bootstrap");
     self->base.ops = &launched_ops;
     self->socket = socket;
-    self->identity = (peal_bootstrap_identity){process, processes, local, locals, "peal"};
+    self->identity = (peal_bootstrap_identity){process, processes, local,
+                                               locals,  "peal",    getenv(PEAL_CHANNEL_NODE)};
     self->first_round = atomic_fetch_add(&sessions, 1) * ROUNDS_OF_A_SESSION;
     self->owner = getpid();
     peal_parent_open(socket, &self->parent);

@@ -256,8 +256,9 @@ static peal_status ask_identity(pmix_client *self, peal_diagnostics *diagnostics
     if (!get_number(&self->me, PMIX_LOCAL_RANK, &local_process) || local_process < 0 ||
         local_process >= local_processes)
         local_process = (int64_t)self->me.rank % local_processes;
-    self->identity = (peal_bootstrap_identity){(int)self->me.rank, (int)processes,
-                                               (int)local_process, (int)local_processes, "pmix"};
+    self->identity =
+        (peal_bootstrap_identity){(int)self->me.rank,   (int)processes, (int)local_process,
+                                  (int)local_processes, "pmix",         NULL};
     return PEAL_STATUS_OK;
 }
 

@@ -78,7 +78,8 @@ static bool fill_blob(peal_control *control)
     char node[HOST_NAME_MAX + 1] = "?";
     gethostname(node, sizeof(node));
     node[HOST_NAME_MAX] = 0;
-    snprintf(blob->node, sizeof(blob->node), "%.*s", PEAL_NODE_BYTES - 1, node);
+    snprintf(blob->node, sizeof(blob->node), "%.*s", PEAL_NODE_BYTES - 1,
+             control->identity.node ? control->identity.node : node);
     int pretended = pretended_host(&control->identity);
     size_t length = strlen(blob->host);
     if (pretended >= 0)

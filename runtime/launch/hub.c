@@ -107,7 +107,8 @@ static bool is_of_launcher(const char *variable)
     return !strncmp(variable, "PMIX_", 5) || !strncmp(variable, "PMI_", 4) ||
            !strncmp(variable, PEAL_CHANNEL_SOCKET "=", sizeof(PEAL_CHANNEL_SOCKET)) ||
            !strncmp(variable, PEAL_CHANNEL_PROCESS "=", sizeof(PEAL_CHANNEL_PROCESS)) ||
-           !strncmp(variable, PEAL_CHANNEL_PLACE "=", sizeof(PEAL_CHANNEL_PLACE));
+           !strncmp(variable, PEAL_CHANNEL_PLACE "=", sizeof(PEAL_CHANNEL_PLACE)) ||
+           !strncmp(variable, PEAL_CHANNEL_NODE "=", sizeof(PEAL_CHANNEL_NODE));
 }
 
 void peal_launch_environment_free(char **environment)
@@ -124,7 +125,7 @@ char **peal_launch_hub_environment(const peal_launch_hub *hub, int process,
     bool good = true;
     while (environ[count])
         count++;
-    char **environment = calloc(count + 4, sizeof(*environment));
+    char **environment = calloc(count + 5, sizeof(*environment));
     if (!environment)
         return NULL;
     for (size_t i = 0; good && i < count; i++)
@@ -136,6 +137,9 @@ char **peal_launch_hub_environment(const peal_launch_hub *hub, int process,
                             hub->processes) >= 0;
     good = good && asprintf(&environment[kept++], PEAL_CHANNEL_PLACE "=%d/%d", place->local_process,
                             place->local_processes) >= 0;
+    if (place->host && strcmp(place->host->name, "localhost") != 0)
+        good =
+            good && asprintf(&environment[kept++], PEAL_CHANNEL_NODE "=%s", place->host->name) >= 0;
     if (good)
         return environment;
     environment[kept ? kept - 1 : 0] = NULL;

@@ -110,13 +110,14 @@ class Hosts(unittest.TestCase):
         agent = ["--agent", "ip netns exec"]
         name = os.path.join(ROOT, "samples", "jacobi2d", "jacobi2d.yaml")
         sized = ["run", name, "--set", "nx=64", "--set", "ny=66", "--steps", "12", "--mode", "all", "--verify", *agent]
-        for hosts, spread in (("h0:2,h1:2", r"4 processes on 2 hosts: \S+ \(2\), \S+ \(2\)"),
-                              ("localhost,h2:2", r"3 processes on 2 hosts: \S+ \(1\), \S+ \(2\)")):
+        for hosts, spread in (("h0:2,h1:2", r"4 processes on 2 hosts: h0 \(2\), h1 \(2\)"),
+                              ("localhost,h2:2", r"3 processes on 2 hosts: \S+ \(1\), h2 \(2\)")):
             with self.subTest(hosts):
                 code, out, err = peal(*sized, "--hosts", hosts, env=environment(PEAL_LOG="info"))
                 self.assertEqual(code, 0, out + err)
                 self.assertIn("every mode equal to serial", out)
                 self.assertRegex(err, spread)
+                self.assertIn(f"--hosts {hosts} --rank 0` shows", out)
         if not share.ALL and share.SEED % 4:
             return  # it measures for half a minute
         code, out, err = peal("tune", name, "--set", "nx=64", "--set", "ny=66", "--steps", "5", "--rounds", "9", "--hosts",

@@ -11,6 +11,8 @@ typedef struct peal_bootstrap_identity {
     int local_process; /* number among those of this host */
     int local_processes;
     const char *name; /* of the bootstrap: "single", "peal", "pmix", "caller" */
+    const char
+        *node; /* what this host was called when the job was started; NULL: as the system says */
 } peal_bootstrap_identity;
 
 typedef struct peal_diagnostics peal_diagnostics;
