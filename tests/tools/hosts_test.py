@@ -8,35 +8,19 @@ import tempfile
 import unittest
 
 import namespaces
-from common import ROOT, environment, main, peal, share, why_no_ucx
+from common import ROOT, environment, main, peal, share, spec_that_kills, why_no_ucx
 from namespaces import SAMPLES
-
-# As ssh would: the words of the command come as one line. APART: a folder that the hosts do not share.
-AGENT = """#!/bin/sh
-host=$1
-shift
-exec nsenter --net=/run/netns/$host unshare -m -u sh -c "
-hostname $host
-mount -t tmpfs none /dev/shm
-test -z \"$APART\" || mount -t tmpfs none \"$APART\"
-export TMPDIR=/dev/shm
-$*"
-"""
 
 
 class Hosts(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         namespaces.make(3)
-        cls.agent = "/run/agent"
-        with open(cls.agent, "w", encoding="ascii") as file:
-            file.write(AGENT)
-        os.chmod(cls.agent, 0o755)
 
     def run_on(self, hosts, each, *arguments, **variables):
         """peal under mpirun on that many hosts with `each` processes a host."""
         names = ",".join(f"h{host}:{each}" for host in range(hosts))
-        prefix = ("mpirun", "--mca", "plm_rsh_agent", self.agent, "--mca", "plm_rsh_no_tree_spawn", "1", "--oversubscribe",
+        prefix = ("mpirun", "--mca", "plm_rsh_agent", namespaces.AGENT, "--mca", "plm_rsh_no_tree_spawn", "1", "--oversubscribe",
                   "--host", names, "-n", str(hosts * each))
         for limit in (60, 120):
             try:
@@ -145,6 +129,13 @@ class Hosts(unittest.TestCase):
                 code, _, err = peal("run", name, *words)
                 self.assertEqual(code, expected, err)
                 self.assertRegex(err, text)
+
+    def test_a_killed_process_is_told_with_its_host(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, _, err = peal("run", spec_that_kills(folder), "--mode", "stream", "--deadline", "60s", "--hosts", "h0,h1",
+                                "--agent", "ip netns exec")
+            self.assertEqual(code, 5, err)
+            self.assertRegex(err, r"process 1 on h1 \(pid \d+\) was killed by signal 9 \(Killed\) \[E333\]")
 
     def test_how_hosts_meet(self):
         name = os.path.join(ROOT, "samples", "heat3d", "heat3d.yaml")

@@ -22,6 +22,18 @@ ip -n h{number} link set lo up
 ip -n h{number} addr add 10.213.0.{last}/24 dev eth0
 ip -n h{number} link set eth0 up
 """
+AGENT = "/run/agent"
+# As ssh would: the words of the command come as one line. APART: a folder that the hosts do not share.
+AGENT_TEXT = """#!/bin/sh
+host=$1
+shift
+exec nsenter --net=/run/netns/$host unshare -m -u sh -c "
+hostname $host
+mount -t tmpfs none /dev/shm
+test -z \"$APART\" || mount -t tmpfs none \"$APART\"
+export TMPDIR=/dev/shm
+$*"
+"""
 # Small ones; mesh has parts for 4 ranks.
 SAMPLES = {"jacobi2d/jacobi2d": ["nx=64", "ny=66"], "jacobi_until/jacobi_until": ["nx=64", "ny=66"], "heat3d/heat3d": [],
            "cg/cg": ["n=64"], "halo/halo": [], "halo/short": [], "particles/particles": [], "bfs/bfs": [],
@@ -56,6 +68,9 @@ def make(hosts):
     """Once inside."""
     script = BEGIN + "".join(HOST.format(number=number, last=number + 1) for number in range(hosts))
     subprocess.run(["sh", "-c", script], check=True)
+    with open(AGENT, "w", encoding="ascii") as file:  # for launchers that start their daemons by ssh
+        file.write(AGENT_TEXT)
+    os.chmod(AGENT, 0o755)
 
 
 def inside(*programs):

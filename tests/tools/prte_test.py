@@ -2,23 +2,15 @@
 import os
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
 import namespaces
-from common import PEAL, ROOT, environment, main, share, why_no_ucx
+from common import PEAL, ROOT, environment, main, share, spec_that_kills, why_no_ucx
 from namespaces import SAMPLES
 
-AGENT = """#!/bin/sh
-host=$1
-shift
-exec nsenter --net=/run/netns/$host unshare -m -u sh -c "
-hostname $host
-mount -t tmpfs none /dev/shm
-export TMPDIR=/dev/shm
-$*"
-"""
-DVM = ("--prtemca", "plm_ssh_agent", "/run/agent", "--host", "h0:2,h1:2")
+DVM = ("--prtemca", "plm_ssh_agent", namespaces.AGENT, "--host", "h0:2,h1:2")
 URI = "/run/dvm"
 HEAT = os.path.join(ROOT, "samples", "heat3d", "heat3d.yaml")
 
@@ -27,9 +19,6 @@ class Prte(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         namespaces.make(2)
-        with open("/run/agent", "w", encoding="ascii") as file:
-            file.write(AGENT)
-        os.chmod("/run/agent", 0o755)
         for word in ("PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"):
             os.environ[word] = "1"
         cls.dvm = subprocess.Popen(["prte", *DVM, "--report-uri", URI], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -87,6 +76,11 @@ class Prte(unittest.TestCase):
         self.assertEqual(code, 0, out + err)
         self.assertIn("4 processes on 2 hosts: h0 (2), h1 (2)", out + err)
         self.assertIn("every mode equal to serial", out)
+
+    def test_a_killed_process_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            _, out, err = self.prun(2, "run", spec_that_kills(folder), "--mode", "stream", "--deadline", "60s")
+            self.assertRegex(out + err, r"process 1 \(pid \d+ on h1\) is gone: its connection closed \[E320\]")
 
     def test_errors_are_told(self):
         code, out, err = self.prun(4, "run", HEAT, "--steps", "3", "--network-interface", "eth7")
