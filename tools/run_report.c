@@ -86,19 +86,27 @@ static void print_summary(const mode_result *result)
     print_exposed(result);
 }
 
+/* The words of a command about this run. */
+static void print_words(const peal_run *run, const char *verb)
+{
+    const peal_options *options = run->options;
+    printf("peal %s %s -n %d", verb, options->subject, run->ranks);
+    if (options->hosts)
+        printf(" --hosts %s", options->hosts);
+    if (options->transport)
+        printf(" --transport %s", options->transport);
+}
+
 /* One line that leads on from what was just seen. */
 static void print_next(const peal_run *run)
 {
-    const peal_options *options = run->options;
-    char where[512];
-    if (options->mode != MODE_ALL)
+    if (run->options->mode != MODE_ALL)
         return;
-    snprintf(where, sizeof(where), "%s -n %d%s%s%s%s", options->subject, run->ranks,
-             options->hosts ? " --hosts " : "", options->hosts ? options->hosts : "",
-             options->transport ? " --transport " : "",
-             options->transport ? options->transport : "");
-    printf("\nNext: `peal plan %s --rank 0` shows the schedule, `peal explain %s` its paths.\n",
-           where, where);
+    fputs("\nNext: `", stdout);
+    print_words(run, "plan");
+    fputs(" --rank 0` shows the schedule, `", stdout);
+    print_words(run, "explain");
+    fputs("` its paths.\n", stdout);
 }
 
 /* The last line. */
