@@ -13,7 +13,7 @@
 
 enum {
     YIELDS = 200,           /* before the first sleep */
-    TURNS = 2000,           /* the same where others' hosts are asked, about 1.5 ms */
+    TURNS = 2000,           /* the same where other hosts are asked: about 1.5 ms */
     SLEEP_FIRST_NS = 20000, /* grows by a quarter each time */
     SLEEP_MOST_NS = 100000
 };
