@@ -10,7 +10,6 @@ typedef struct host_context {
     host_rank *rank;
     int worker;
     peal_call *call; /* by task: this thread's own */
-    bool in_order;   /* it runs all ops of the rank, or waits for who does, one after the other */
     const host_op *landed; /* the next UNPACK, if its message lies where it belongs already */
 } host_context;
 

@@ -43,6 +43,14 @@ static bool await(fused_worker *me, const host_need *need, int op)
     return true;
 }
 
+static bool await_all(fused_worker *me, const host_need *need, int count, int op)
+{
+    for (int i = 0; i < count; i++)
+        if (!await(me, &need[i], op))
+            return false;
+    return true;
+}
+
 static bool run_tiles(fused_worker *me, const host_op *op, const peal_walk_frame *frame)
 {
     host_rank *rank = me->walk.rank;
@@ -95,9 +103,9 @@ static bool run_shared(host_walk *walk, void *user)
         return run_tiles(me, op, &frame);
     const host_need *need = launches ? op->share[walk->worker].need : op->need;
     int count = launches ? op->share[walk->worker].need_count : op->need_count;
-    for (int i = 0; i < count; i++)
-        if (!await(me, &need[i], index))
-            return false;
+    if (!await_all(me, need, count, index) ||
+        (op->lands && !await_all(me, op[1].need, op[1].need_count, index + 1)))
+        return false;
     if (!host_execute(&me->context, op, &frame))
         return false;
     if (op->published)
@@ -130,7 +138,6 @@ static peal_status create(host_plan *plan)
         fused_worker *worker = &state->worker[i];
         host_walk_init(&worker->walk, rank, i % workers, workers > 1);
         host_context_init(&worker->context, rank, i % workers);
-        worker->context.in_order = workers == 1;
         worker->seen =
             PEAL_ARENA_ARRAY(plan->arena, uint64_t, (rank->schedule->op_count + 1) * workers + 16);
     }

@@ -36,7 +36,7 @@ bool host_message_wait(host_context *context, const host_op *op, const peal_walk
                       .other_op = -1,
                       .step = frame->counter[0],
                       .message = message};
-    bool expects = op->lands && context->in_order && host_network_expect(context, op, frame, value);
+    bool expects = op->lands && host_network_expect(context, op, frame, value);
     bool reached = host_wait_slow(&wait, op->word, value);
     if (expects)
         host_network_withdraw(context, op);

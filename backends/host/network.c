@@ -61,8 +61,8 @@ bool host_network_lands(const host_rank *rank, int index)
     const peal_op *source = op->source, *next = copy->source;
     return network && network->expect && op->kind == PEAL_OP_WAIT && !source->credit &&
            peal_transport_is_network(op->channel->transport) && copy->kind == PEAL_OP_COPY &&
-           next->copy == PEAL_COPY_UNPACK && next->channel == source->channel && !op->skipped &&
-           !copy->skipped && is_whole(copy, false);
+           next->copy == PEAL_COPY_UNPACK && next->channel == source->channel &&
+           next->lane == source->lane && !op->skipped && !copy->skipped && is_whole(copy, false);
 }
 
 bool host_network_expect(const host_context *context, const host_op *op,

@@ -16,8 +16,8 @@ void host_network_send(const host_context *context, const host_op *op,
                        const peal_walk_frame *frame);
 /* Whether the message of a WAIT can land where the UNPACK behind it would put it. */
 bool host_network_lands(const host_rank *rank, int index);
-/* Around that wait, if the thread runs the ops in order: nobody else reads what the UNPACK
- * overwrites. */
+/* Around that wait. Who runs it has also waited for what the UNPACK depends on: nobody reads any
+ * more what the message overwrites. */
 bool host_network_expect(const host_context *context, const host_op *op,
                          const peal_walk_frame *frame, uint64_t value);
 void host_network_withdraw(host_context *context, const host_op *op);

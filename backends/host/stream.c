@@ -65,29 +65,40 @@ static void put(lane_queue *queue, uint64_t *at, uint64_t value)
     queue->word[(*at)++ % queue->capacity] = value;
 }
 
-static uint64_t record_words(const stream_rank *me, const peal_op *op)
+/* How many ops' dependences a record has: a WAIT whose message lands in place has those of its
+ * UNPACK, too, which is the next op of the lane. */
+static int depending(const stream_rank *me, int op)
+{
+    return me->walk.rank->op[op].lands ? 2 : 1;
+}
+
+static uint64_t record_words(const stream_rank *me, int op)
 {
     const peal_schedule *schedule = me->walk.rank->schedule;
-    return RECORD_HEAD + (uint64_t)me->depth + (uint64_t)schedule->array_count +
-           (uint64_t)op->dependence_count;
+    uint64_t words = RECORD_HEAD + (uint64_t)me->depth + (uint64_t)schedule->array_count;
+    for (int i = 0; i < depending(me, op); i++)
+        words += (uint64_t)schedule->op[op + i].dependence_count;
+    return words;
 }
 
 static bool enqueue(host_walk *walk, void *user)
 {
     stream_rank *me = user;
     int index = walk->position;
-    const peal_op *op = &walk->rank->schedule->op[index];
     lane_queue *queue = &me->lane[lane_of(me, index)].queue;
 
     if (walk->jitter)
         host_jitter(&walk->jitter);
-    if (!make_room(me, queue, record_words(me, op)))
+    if (!make_room(me, queue, record_words(me, index)))
         return false;
     uint64_t at = queue->head.value;
     uint64_t body = at + RECORD_HEAD;
-    for (int i = 0; i < op->dependence_count; i++) {
-        const peal_dependence *d = &op->dependence[i];
-        put(queue, &body, peal_dispatch_target(walk->passed[d->op], d->lag, 1, 0));
+    for (int k = 0; k < depending(me, index); k++) {
+        const peal_op *op = &walk->rank->schedule->op[index + k];
+        for (int i = 0; i < op->dependence_count; i++) {
+            const peal_dependence *d = &op->dependence[i];
+            put(queue, &body, peal_dispatch_target(walk->passed[d->op], d->lag, 1, 0));
+        }
     }
     for (int i = 0; i < me->depth; i++)
         put(queue, &body, (uint64_t)walk->counter[i]);
@@ -117,7 +128,7 @@ static void enqueue_end(stream_rank *me)
 
 /* A lane. */
 
-static bool await_ops(stream_rank *me, stream_lane *lane, int index)
+static bool await_ops(stream_rank *me, stream_lane *lane, int index, const uint64_t *target)
 {
     const peal_op *op = &me->walk.rank->schedule->op[index];
 
@@ -126,11 +137,11 @@ static bool await_ops(stream_rank *me, stream_lane *lane, int index)
         peal_op_kind kind = me->walk.rank->op[other].kind;
         bool works = kind == PEAL_OP_LAUNCH || kind == PEAL_OP_COPY || kind == PEAL_OP_WRITE ||
                      kind == PEAL_OP_WAIT;
-        if (!works || lane->target[i] == 0 || lane_of(me, other) == lane->number)
+        if (!works || target[i] == 0 || lane_of(me, other) == lane->number)
             continue;
         /* Pairs with the release store in run_record. */
         const peal_dispatch_word *done = &host_done(me->walk.rank, other, 0)->value;
-        if (host_word_reached(done, lane->target[i]))
+        if (host_word_reached(done, target[i]))
             continue;
         host_wait wait = {.rank = me->walk.rank,
                           .kind = HOST_WAIT_TILES,
@@ -138,7 +149,7 @@ static bool await_ops(stream_rank *me, stream_lane *lane, int index)
                           .op = index,
                           .other_op = other,
                           .step = lane->counter[0]};
-        if (!host_wait_slow(&wait, done, lane->target[i]))
+        if (!host_wait_slow(&wait, done, target[i]))
             return false;
     }
     return true;
@@ -158,13 +169,18 @@ static bool run_record(stream_rank *me, stream_lane *lane, int index, uint64_t a
     frame.message = get(queue, &at);
     frame.instance = get(queue, &at);
     at++;
-    for (int i = 0; i < rank->schedule->op[index].dependence_count; i++)
+    int own = rank->schedule->op[index].dependence_count, all = own;
+    if (depending(me, index) > 1)
+        all += rank->schedule->op[index + 1].dependence_count;
+    for (int i = 0; i < all; i++)
         lane->target[i] = get(queue, &at);
     for (int i = 0; i < me->depth; i++)
         lane->counter[i] = (int64_t)get(queue, &at);
     for (int i = 0; i < rank->schedule->array_count; i++)
         lane->binding[i] = (int)get(queue, &at);
-    if (!await_ops(me, lane, index) || !host_execute(&lane->context, &rank->op[index], &frame))
+    if (!await_ops(me, lane, index, lane->target) ||
+        (all > own && !await_ops(me, lane, index + 1, lane->target + own)) ||
+        !host_execute(&lane->context, &rank->op[index], &frame))
         return false;
     /* Pairs with the acquire loads in await_ops and in read_verdict (walk.c). */
     host_word_store(&host_done(rank, index, 0)->value, frame.instance);
@@ -225,7 +241,7 @@ static void create_lane(host_plan *plan, stream_rank *me, int number)
     uint64_t longest = 1;
 
     for (int i = 0; i < schedule->op_count; i++) {
-        uint64_t words = record_words(me, &schedule->op[i]);
+        uint64_t words = record_words(me, i);
         longest = words > longest ? words : longest;
     }
     lane->number = number;

@@ -115,7 +115,6 @@ static peal_status create(host_plan *plan)
         me->context = PEAL_ARENA_ARRAY(plan->arena, host_context, workers);
         for (int w = 0; w < workers; w++)
             host_context_init(&me->context[w], &plan->rank[i], w);
-        me->context[0].in_order = true;
     }
     return host_threads_create(plan, workers, body, &plan->threads);
 }
