@@ -46,13 +46,13 @@ static void progress(peal_network *network)
         tcp_link *link = network->link[p];
         if (!link)
             continue;
-        if (!pthread_mutex_trylock(&link->receiving)) {
-            tcp_receive(network, link);
-            pthread_mutex_unlock(&link->receiving);
-        }
         if (atomic_load(&link->has_queue) && !pthread_mutex_trylock(&link->sending)) {
             tcp_flush(network, link);
             pthread_mutex_unlock(&link->sending);
+        }
+        if (!pthread_mutex_trylock(&link->receiving)) {
+            tcp_receive(network, link);
+            pthread_mutex_unlock(&link->receiving);
         }
     }
 }
@@ -171,14 +171,15 @@ static peal_status connect_link(peal_network *network, int process, peal_diagnos
     return status;
 }
 
-/* State of a pair's puts, and room for all of them that can be due at a time. */
+/* State of a pair's puts, and room for all of them that can be due at a time: twice their slots,
+ * since the peer may have returned them before the thread that sends them says so. */
 static bool make_room(peal_network_plan *plan, int index)
 {
     const peal_pair *pair = &plan->pair[index];
     tcp_link *link = plan->link[index];
     size_t frames = 1;
     for (int i = 0; i < pair->out_count; i++)
-        frames += pair->out[i].credit ? 2 : (size_t)pair->out[i].slots + 1;
+        frames += pair->out[i].credit ? 2 : 2 * (size_t)pair->out[i].slots + 1;
     plan->sent[index] = calloc((size_t)pair->out_count + 1, sizeof(uint64_t));
     plan->received[index] = calloc((size_t)pair->in_count + 1, sizeof(uint64_t));
     plan->expected[index] = calloc((size_t)pair->in_count + 1, sizeof(tcp_expected));

@@ -41,6 +41,7 @@ typedef struct tcp_link {
     int process, socket;
     pthread_mutex_t sending, receiving;
     tcp_ring queue;
+    size_t in_flight; /* frames of it that one thread sends, without the lock; 0: none does */
     _Atomic bool has_queue; /* a hint */
     _Atomic bool is_broken;
     tcp_arriving in;
@@ -87,7 +88,8 @@ void tcp_due(peal_network_plan *plan, int pair, int number, uint64_t value);
 void tcp_due_from(peal_network_plan *plan, int pair, int number, uint64_t value,
                   const unsigned char *from);
 void tcp_send_due(peal_network_plan *plan);
-/* Sends what the socket takes. With the lock `sending`. */
+/* Sends what the socket takes, unless another thread is at it, which then sends all there is. With
+ * the lock `sending`, which is free meanwhile. */
 void tcp_flush(peal_network *network, tcp_link *link);
 /* Drops what of a plan is not sent, and what it was promised. */
 void tcp_drop(tcp_link *link, const peal_network_plan *plan, size_t frames);

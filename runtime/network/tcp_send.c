@@ -2,6 +2,7 @@
  * until the socket takes them. */
 #define _GNU_SOURCE
 #include "runtime/network/tcp.h"
+#include "base/backoff.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,9 +11,9 @@
 #include <sys/uio.h>
 
 enum {
-    PARTS = 64,
+    FRAMES = 32, /* of a call */
+    PARTS = 2 * FRAMES,
     LONG = 8192, /* bytes of a message from which on others do not wait with it */
-    MANY = PARTS / 2
 };
 
 static bool grow(tcp_ring *ring, size_t room)
@@ -45,18 +46,21 @@ static tcp_entry *entry_at(const tcp_ring *ring, size_t index)
     return &ring->item[(ring->first + index) % ring->room];
 }
 
-/* Head and data of frames, as far as they are not sent. */
-static int list_parts(const tcp_ring *ring, struct iovec part[PARTS])
+/* Head and data of frames, as far as they are not sent; returns their number. */
+static size_t list_parts(const tcp_ring *ring, peal_put_frame head[FRAMES],
+                         struct iovec part[PARTS], size_t *parts)
 {
-    int count = 0;
-    for (size_t i = 0; i < ring->count && count + 2 <= PARTS; i++) {
-        tcp_entry *e = entry_at(ring, i);
+    size_t count = 0;
+    *parts = 0;
+    for (; count < ring->count && count < FRAMES; count++) {
+        const tcp_entry *e = entry_at(ring, count);
         uint64_t done = e->done;
+        head[count] = e->head;
         if (done < sizeof(e->head))
-            part[count++] = (struct iovec){(char *)&e->head + done, sizeof(e->head) - done};
+            part[(*parts)++] = (struct iovec){(char *)&head[count] + done, sizeof(e->head) - done};
         done = done > sizeof(e->head) ? done - sizeof(e->head) : 0;
         if (e->head.bytes > done)
-            part[count++] =
+            part[(*parts)++] =
                 (struct iovec){(void *)(uintptr_t)(e->data + done), e->head.bytes - done};
     }
     return count;
@@ -77,22 +81,24 @@ static void take_sent(tcp_ring *ring, size_t sent)
     }
 }
 
-/* With the lock. */
 void tcp_flush(peal_network *network, tcp_link *link)
 {
-    while (link->queue.count > 0 && !atomic_load(&link->is_broken)) {
-        struct iovec part[PARTS];
-        struct msghdr message = {.msg_iov = part,
-                                 .msg_iovlen = (size_t)list_parts(&link->queue, part)};
+    peal_put_frame head[FRAMES];
+    struct iovec part[PARTS];
+    bool is_full = link->in_flight > 0;
+    while (link->queue.count > 0 && !is_full && !atomic_load(&link->is_broken)) {
+        struct msghdr message = {.msg_iov = part};
+        link->in_flight = list_parts(&link->queue, head, part, &message.msg_iovlen);
+        pthread_mutex_unlock(&link->sending);
         ssize_t sent = sendmsg(link->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-            break;
-        if (sent < 0)
-            tcp_lose(network, link, errno);
-        else
+        int error = sent < 0 ? errno : 0;
+        pthread_mutex_lock(&link->sending);
+        link->in_flight = 0;
+        if (sent >= 0)
             take_sent(&link->queue, (size_t)sent);
+        is_full = error == EAGAIN || error == EWOULDBLOCK;
+        if (error && error != EINTR && !is_full)
+            tcp_lose(network, link, error);
     }
     atomic_store(&link->has_queue, link->queue.count > 0);
 }
@@ -116,7 +122,7 @@ static bool queue_frame(peal_network_plan *plan, tcp_link *link, const peal_put 
 static bool replaces_waiting(tcp_link *link, const peal_network_plan *plan, const peal_put *put,
                              uint64_t value)
 {
-    for (size_t i = link->queue.count; put->credit && i-- > 0;) {
+    for (size_t i = link->queue.count; put->credit && i-- > link->in_flight;) {
         tcp_entry *e = entry_at(&link->queue, i);
         if (e->plan == plan && e->put == put && !e->done) {
             e->head.value = value;
@@ -143,9 +149,20 @@ void tcp_due(peal_network_plan *plan, int pair, int number, uint64_t value)
     }
     *sent = value;
     atomic_store(&link->has_queue, link->queue.count > 0);
-    if (put->bytes >= LONG || link->queue.count >= MANY)
+    if (put->bytes >= LONG || link->queue.count >= FRAMES)
         tcp_flush(plan->network, link);
     pthread_mutex_unlock(&link->sending);
+}
+
+static tcp_entry *find_frame(const tcp_link *link, const peal_network_plan *plan,
+                             const peal_put *put, uint64_t value)
+{
+    for (size_t i = link->queue.count; i-- > 0;) {
+        tcp_entry *e = entry_at(&link->queue, i);
+        if (e->plan == plan && e->put == put && e->head.value == value)
+            return e;
+    }
+    return NULL;
 }
 
 /* What the socket does not take at once goes into the slot. */
@@ -158,14 +175,15 @@ void tcp_due_from(peal_network_plan *plan, int pair, int number, uint64_t value,
     if (value - plan->sent[pair][number] != put->quantum)
         tcp_fail(plan->network, PEAL_STATUS_INTERNAL, "a message is due that no slot is for");
     else if (queue_frame(plan, link, put, number, value)) {
-        tcp_entry *last = entry_at(&link->queue, link->queue.count - 1);
-        unsigned char *slot = (unsigned char *)(uintptr_t)last->data;
-        last->data = from;
+        tcp_entry *e = entry_at(&link->queue, link->queue.count - 1);
+        unsigned char *slot = (unsigned char *)(uintptr_t)e->data;
+        e->data = from;
         tcp_flush(plan->network, link);
-        if (link->queue.count > 0) { /* `last` is still the last one */
-            uint64_t done = last->done > sizeof(last->head) ? last->done - sizeof(last->head) : 0;
-            memcpy(slot + done, from + done, last->head.bytes - done);
-            last->data = slot;
+        e = find_frame(link, plan, put, value);
+        if (e) {
+            uint64_t done = e->done > sizeof(e->head) ? e->done - sizeof(e->head) : 0;
+            memcpy(slot + done, from + done, e->head.bytes - done);
+            e->data = slot;
         }
     }
     plan->sent[pair][number] = value;
@@ -191,6 +209,11 @@ void tcp_drop(tcp_link *link, const peal_network_plan *plan, size_t frames)
     tcp_ring *ring = &link->queue;
     size_t kept = 0;
     pthread_mutex_lock(&link->sending);
+    while (link->in_flight > 0) { /* it may be this plan's */
+        pthread_mutex_unlock(&link->sending);
+        peal_backoff_wait(&(peal_backoff){.yields = 1});
+        pthread_mutex_lock(&link->sending);
+    }
     for (size_t i = 0; i < ring->count; i++) {
         tcp_entry *e = entry_at(ring, i);
         if (e->plan != plan)
