@@ -66,7 +66,8 @@ def by_peal(options, case, transport):
     if not os.path.exists(name):
         with open(name, "w", encoding="ascii") as file:
             file.write(spec_of(bytes_, count))
-    words = [options.build / "tools" / "peal", "run", name, "-n", "2", "--mode", "sync", "--transport", transport, "--json"]
+    words = [options.build / "tools" / "peal", "run", name, "-n", "2", "--backend", "host", "--mode", "sync", "--transport", transport,
+             "--json"]
     if (case, transport) not in options.verified:
         output_of([*words, "--steps", "20", "--verify"], PEAL_TEST_HOSTS="2")
         options.verified.add((case, transport))
