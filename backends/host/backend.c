@@ -70,6 +70,7 @@ static peal_status prepare(host_plan *plan)
                            "no memory for the counts of saved files");
     peal_status status = host_kernels_create(desc, &plan->kernels);
 
+    plan->turn = host_counts_create(plan->arena, 1);
     plan->rank = host_aligned(plan->arena, (size_t)desc->rank_count * sizeof(host_rank));
     for (int i = 0; i < desc->rank_count && !status; i++) {
         status = host_rank_prepare(plan, i);

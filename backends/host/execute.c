@@ -440,6 +440,7 @@ bool host_execute(host_context *context, const host_op *op, const peal_walk_fram
         return true;
     switch (op->kind) {
     case PEAL_OP_LAUNCH:
+        host_network_before_work(context);
         if (!op->task->is_uniform)
             return run_task(context, op, frame);
         run_uniform(context, op, frame, &op->share[0]);

@@ -9,7 +9,8 @@
 typedef struct host_context {
     host_rank *rank;
     int worker;
-    peal_call *call; /* by task: this thread's own */
+    peal_call *call;       /* by task: this thread's own */
+    bool has_told;         /* messages of other hosts, which may not have left yet */
     const host_op *landed; /* the next UNPACK, if its message lies where it belongs already */
 } host_context;
 

@@ -4,6 +4,7 @@
  * The walks are independent and in the same order, so the earliest unfinished tile or op of a rank
  * can always run. A rank with one worker keeps no counts. */
 #include "backends/host/execute.h"
+#include "backends/host/network.h"
 #include "backends/host/threads.h"
 #include "backends/host/walk.h"
 
@@ -63,6 +64,7 @@ static bool run_tiles(fused_worker *me, const host_op *op, const peal_walk_frame
     int64_t at = 0;
     int need = 0;
 
+    host_network_before_work(&me->context);
     host_launch_init(&launch, &me->context, op, frame, share);
     while (at < share->tiles) {
         for (; need < share->need_count && share->need[need].position == at; need++)

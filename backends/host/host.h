@@ -95,7 +95,6 @@ typedef struct host_op {
     bool published; /* another worker waits for it */
     bool skipped;   /* by a test hook */
     bool remote;    /* a WRITE whose word goes to another host */
-    bool precedes;  /* it, and another one follows at once: they leave together */
     bool leaves;    /* a SEND whose message leaves from where it lies, without its slot */
     bool has_left;  /* the WRITE behind it, which has nothing left to do */
     bool lands;     /* a WAIT whose message may land where the UNPACK behind it would put it */
@@ -201,6 +200,7 @@ struct peal_backend_plan {
     void *executor_data;
     peal_diagnostics *late; /* reports of running threads; `wait` hands them to the caller */
     host_failure failure;
+    host_count *turn; /* network.c: who makes turns for messages of other hosts */
 };
 
 /* Zeroed memory that begins at a cache line; and counts, each of which fills one. */

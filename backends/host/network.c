@@ -1,4 +1,5 @@
-/* Messages to other hosts: a WRITE tells the network, whoever waits makes turns for it. */
+/* Messages to other hosts: a WRITE tells the network, and what has been told leaves together: by
+ * the turns of who waits, or before this thread begins what takes long. */
 #include "backends/host/network.h"
 #include "backends/host/wait.h"
 #include "base/clock.h"
@@ -6,16 +7,23 @@
 
 enum {
     SETTLE_NS = 100000,
-    LONG = 8192 /* bytes from which on a message leaves from where it lies */
+    LONG = 8192,    /* bytes from which on a message leaves from where it lies */
+    IDLE_SLEEPS = 8 /* in a row in which nobody makes turns, then an idle thread does */
 };
 
-void host_network_tell(const host_context *context, const host_op *op, const peal_walk_frame *frame)
+void host_network_tell(host_context *context, const host_op *op, const peal_walk_frame *frame)
 {
     const peal_network_hook *network = context->rank->plan->desc.network;
     network->due(network->user, context->rank->index, op->source->channel, op->source->credit,
                  peal_flag_value(op->channel, frame->message));
-    if (!op->precedes)
-        network->flush(network->user);
+    context->has_told = true;
+}
+
+void host_network_before_work(host_context *context)
+{
+    if (context->has_told)
+        host_network_send_told(context->rank->plan);
+    context->has_told = false;
 }
 
 /* One run of bytes, as long as the message in its slot. */
@@ -82,14 +90,66 @@ void host_network_withdraw(host_context *context, const host_op *op)
         context->landed = op + 1;
 }
 
-void host_network_pause(const host_plan *plan, peal_backoff *backoff, int64_t most_ns)
+/* ---- turns ---- */
+
+/* In the word, beside the address of the wait that makes turns; 0: nobody does. */
+enum { IS_IDLE = 1, IS_ASLEEP = 2 };
+
+static uint64_t word_of(const host_turn *turn)
+{
+    return (uint64_t)(uintptr_t)turn | (turn->idle ? IS_IDLE : 0);
+}
+
+/* Whether it is this wait's to make turns. An idle one loses it to who waits for a message; that
+ * both are at it for a moment does no harm. */
+static bool has_turn(host_plan *plan, host_turn *turn, bool sleeps)
+{
+    uint64_t mine = word_of(turn);
+    uint64_t now = atomic_load_explicit(&plan->turn->value, memory_order_relaxed);
+    if ((now & ~(uint64_t)IS_ASLEEP) == mine)
+        return true;
+    if (turn->idle ? now != 0 : now && !(now & IS_IDLE)) {
+        turn->missed = 0;
+        return false;
+    }
+    if (turn->idle && (!sleeps || ++turn->missed < IDLE_SLEEPS))
+        return false;
+    return atomic_compare_exchange_strong(&plan->turn->value, &now, mine);
+}
+
+void host_network_pause(host_plan *plan, host_turn *turn, peal_backoff *backoff, int64_t most_ns)
 {
     const peal_network_hook *network = plan->desc.network;
-    network->progress(network->user);
-    if (peal_backoff_sleeps(backoff))
+    bool sleeps = peal_backoff_sleeps(backoff), mine = has_turn(plan, turn, sleeps);
+    if (mine)
+        network->progress(network->user);
+    if (mine && sleeps) {
+        uint64_t now = word_of(turn);
+        atomic_compare_exchange_strong(&plan->turn->value, &now, now | IS_ASLEEP);
         network->sleep(network->user, most_ns);
-    else
+    } else if (mine && backoff->yields % turn->to_a_yield) {
+        backoff->yields--;
+        peal_cpu_relax();
+    } else
         peal_backoff_wait(backoff);
+}
+
+/* Order: whoever told a message before, and left it to this wait, has it sent now. */
+void host_network_leave(host_plan *plan, host_turn *turn)
+{
+    const peal_network_hook *network = plan->desc.network;
+    uint64_t awake = word_of(turn), asleep = awake | IS_ASLEEP;
+    if (atomic_compare_exchange_strong(&plan->turn->value, &awake, 0) ||
+        atomic_compare_exchange_strong(&plan->turn->value, &asleep, 0))
+        network->flush(network->user);
+}
+
+void host_network_send_told(const host_plan *plan)
+{
+    const peal_network_hook *network = plan->desc.network;
+    uint64_t turn = atomic_load(&plan->turn->value);
+    if (!turn || turn & IS_ASLEEP)
+        network->flush(network->user);
 }
 
 peal_status host_network_settle(host_plan *plan)

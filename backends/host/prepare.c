@@ -263,22 +263,6 @@ static void prepare_op(host_rank *rank, int index)
     out->condition = rank->program->op[index].condition;
 }
 
-/* Whether another message to a host is packed and told next, by the same worker, come what may. */
-static bool precedes(const host_rank *rank, int index)
-{
-    const host_op *op = &rank->op[index];
-    for (int i = index + 1; op->remote && i < rank->schedule->op_count; i++) {
-        const host_op *next = &rank->op[i];
-        if ((next->kind != PEAL_OP_COPY && next->kind != PEAL_OP_WRITE) || next->owner != op->owner)
-            return false;
-        if (next->leaves) /* by its own process's stream alone, and it takes its time */
-            return false;
-        if (next->remote && !next->skipped)
-            return true;
-    }
-    return false;
-}
-
 /* The number of slots for verdicts: more than the walk looks back, and some for the lookahead. */
 static uint64_t verdict_slots(const host_rank *rank, int slot)
 {
@@ -370,8 +354,6 @@ peal_status host_rank_prepare(host_plan *plan, int index)
         if (host_network_leaves(rank, i))
             rank->op[i].leaves = rank->op[i + 1].has_left = true;
     }
-    for (int i = 0; i < rank->schedule->op_count; i++)
-        rank->op[i].precedes = precedes(rank, i);
     rank->done = host_counts_create(plan->arena, (schedule->op_count + 1) * rank->share_count);
     host_shares_prepare(rank);
     if (plan->desc.mode == PEAL_MODE_FUSED && rank->share_count > 1)

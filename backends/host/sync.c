@@ -1,6 +1,7 @@
 /* `sync`: a lead thread of each rank walks the ops in order. The tiles of a launch are distributed
  * over the rank's workers and joined before the next op. This is the shape of an MPI program. */
 #include "backends/host/execute.h"
+#include "backends/host/network.h"
 #include "backends/host/threads.h"
 #include "backends/host/walk.h"
 
@@ -46,6 +47,7 @@ static bool run_op(host_walk *walk, void *user)
     me->frame = host_walk_pass(walk);
     if (op->kind != PEAL_OP_LAUNCH || !host_is_kernel(op))
         return host_execute(&me->context[0], op, &me->frame);
+    host_network_before_work(&me->context[0]);
     if (!op->shared) {
         me->op = op;
         return run_share(me, op->owner);

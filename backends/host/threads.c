@@ -93,6 +93,8 @@ static void run_body(host_threads *threads, int index)
     pthread_cleanup_push(on_thread_end, threads);
     threads->body(threads->plan, index);
     pthread_cleanup_pop(0);
+    if (threads->plan->desc.network)
+        host_network_send_told(threads->plan);
 }
 
 static void serve(host_threads *threads, int index)

@@ -13,7 +13,8 @@
 
 enum {
     YIELDS = 200,           /* before the first sleep */
-    TURNS = 2000,           /* the same where other hosts are asked: about 1.5 ms */
+    TURNS = 4000,           /* the same where other hosts are asked: about 2 ms, */
+    TURNS_TO_A_YIELD = 16,  /* which takes as long as a turn */
     SLEEP_FIRST_NS = 20000, /* grows by a quarter each time */
     SLEEP_MOST_NS = 100000
 };
@@ -69,12 +70,14 @@ static void record(const host_wait *wait, int64_t since, uint64_t expected, uint
     pthread_mutex_unlock(&failure->lock);
 }
 
-static bool wait_long(const host_wait *wait, const peal_dispatch_word *word, uint64_t value)
+static bool wait_long(const host_wait *wait, const peal_dispatch_word *word, uint64_t value,
+                      host_turn *turn)
 {
     host_plan *plan = wait->rank->plan;
     int64_t since = peal_clock_ns();
     peal_patience patience = peal_patience_begin(since, plan->desc.deadline_ns);
     bool asks = plan->desc.network && plan->spin > YIELDS; /* and has a core of its own */
+    turn->to_a_yield = asks ? TURNS_TO_A_YIELD : 1;
     peal_backoff backoff = {.yields = asks ? TURNS : YIELDS,
                             .sleep_ns = SLEEP_FIRST_NS,
                             .most_ns = SLEEP_MOST_NS,
@@ -95,7 +98,7 @@ static bool wait_long(const host_wait *wait, const peal_dispatch_word *word, uin
             return host_fail(plan, PEAL_STATUS_DEADLINE);
         }
         if (plan->desc.network)
-            host_network_pause(plan, &backoff, SLEEP_MOST_NS);
+            host_network_pause(plan, turn, &backoff, SLEEP_MOST_NS);
         else
             peal_backoff_wait(&backoff);
     }
@@ -111,9 +114,14 @@ bool host_wait_slow(const host_wait *wait, const peal_dispatch_word *word, uint6
             return true;
         peal_cpu_relax();
     }
+    if (plan->desc.network)
+        host_network_send_told(plan);
     if (wait->op >= 0)
         atomic_store_explicit(&wait->rank->progress.op, wait->op, memory_order_relaxed);
-    bool reached = wait_long(wait, word, value);
+    host_turn turn = {.idle = wait->kind != HOST_WAIT_FLAG && wait->kind != HOST_WAIT_CREDIT};
+    bool reached = wait_long(wait, word, value, &turn);
+    if (plan->desc.network)
+        host_network_leave(plan, &turn);
     if (reached && wait->op >= 0)
         atomic_store_explicit(&wait->rank->progress.op, -1, memory_order_relaxed);
     return reached;
