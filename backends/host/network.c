@@ -127,10 +127,9 @@ void host_network_pause(host_plan *plan, host_turn *turn, peal_backoff *backoff,
         uint64_t now = word_of(turn);
         atomic_compare_exchange_strong(&plan->turn->value, &now, now | IS_ASLEEP);
         network->sleep(network->user, most_ns);
-    } else if (mine && backoff->yields % turn->to_a_yield) {
+    } else if (mine && backoff->yields % turn->to_a_yield)
         backoff->yields--;
-        peal_cpu_relax();
-    } else
+    else
         peal_backoff_wait(backoff);
 }
 

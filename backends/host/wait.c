@@ -15,6 +15,7 @@ enum {
     YIELDS = 200,           /* before the first sleep */
     TURNS = 4000,           /* the same where other hosts are asked: about 2 ms, */
     TURNS_TO_A_YIELD = 16,  /* which takes as long as a turn */
+    SHORT = 50,             /* rounds of a wait that nobody times: about 20 us */
     SLEEP_FIRST_NS = 20000, /* grows by a quarter each time */
     SLEEP_MOST_NS = 100000
 };
@@ -74,8 +75,8 @@ static bool wait_long(const host_wait *wait, const peal_dispatch_word *word, uin
                       host_turn *turn)
 {
     host_plan *plan = wait->rank->plan;
-    int64_t since = peal_clock_ns();
-    peal_patience patience = peal_patience_begin(since, plan->desc.deadline_ns);
+    int64_t since = 0; /* short waits don't ask the clock */
+    peal_patience patience = {0};
     bool asks = plan->desc.network && plan->spin > YIELDS; /* and has a core of its own */
     turn->to_a_yield = asks ? TURNS_TO_A_YIELD : 1;
     peal_backoff backoff = {.yields = asks ? TURNS : YIELDS,
@@ -83,12 +84,16 @@ static bool wait_long(const host_wait *wait, const peal_dispatch_word *word, uin
                             .most_ns = SLEEP_MOST_NS,
                             .growth = 4};
 
-    for (;;) {
+    for (int rounds = 0;;) {
         if (host_word_reached(word, value))
             return true;
+        if (!since && (++rounds > SHORT || peal_backoff_sleeps(&backoff))) {
+            since = peal_clock_ns();
+            patience = peal_patience_begin(since, plan->desc.deadline_ns);
+        }
         int aborted = atomic_load_explicit(plan->desc.abort_word, memory_order_relaxed);
         if (aborted == PEAL_STATUS_DEADLINE && wait->op >= 0)
-            record(wait, since, value, PEAL_DISPATCH_LOAD_ACQUIRE(word));
+            record(wait, since ? since : peal_clock_ns(), value, PEAL_DISPATCH_LOAD_ACQUIRE(word));
         if (aborted)
             return false;
         /* A lane without work, and workers between two launches, wait as long as it takes. */
