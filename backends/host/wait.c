@@ -77,7 +77,7 @@ static bool wait_long(const host_wait *wait, const peal_dispatch_word *word, uin
     host_plan *plan = wait->rank->plan;
     int64_t since = 0; /* short waits don't ask the clock */
     peal_patience patience = {0};
-    bool asks = plan->desc.network && plan->spin > YIELDS; /* and has a core of its own */
+    bool asks = plan->desc.network && !turn->idle && plan->spin > YIELDS; /* has an own core */
     turn->to_a_yield = asks ? TURNS_TO_A_YIELD : 1;
     peal_backoff backoff = {.yields = asks ? TURNS : YIELDS,
                             .sleep_ns = SLEEP_FIRST_NS,
@@ -109,21 +109,30 @@ static bool wait_long(const host_wait *wait, const peal_dispatch_word *word, uin
     }
 }
 
+/* For a message, or for what has to be done before one may land in place. */
+static bool is_for_message(const host_wait *wait)
+{
+    const host_op *op = wait->op < 0 ? NULL : &wait->rank->op[wait->op];
+    return wait->kind == HOST_WAIT_FLAG || wait->kind == HOST_WAIT_CREDIT ||
+           (op && (op->kind == PEAL_OP_WAIT ||
+                   (op->kind == PEAL_OP_COPY && op->source->copy == PEAL_COPY_UNPACK)));
+}
+
 bool host_wait_slow(const host_wait *wait, const peal_dispatch_word *word, uint64_t value)
 {
     host_plan *plan = wait->rank->plan;
+    host_turn turn = {.idle = !is_for_message(wait)};
 
+    if (plan->desc.network)
+        host_network_send_told(plan);
     /* No message of another host comes while nobody makes a turn. */
-    for (int i = 0; i < plan->spin && !plan->desc.network; i++) {
+    for (int i = 0; i < plan->spin && (!plan->desc.network || turn.idle); i++) {
         if (host_word_reached(word, value))
             return true;
         peal_cpu_relax();
     }
-    if (plan->desc.network)
-        host_network_send_told(plan);
     if (wait->op >= 0)
         atomic_store_explicit(&wait->rank->progress.op, wait->op, memory_order_relaxed);
-    host_turn turn = {.idle = wait->kind != HOST_WAIT_FLAG && wait->kind != HOST_WAIT_CREDIT};
     bool reached = wait_long(wait, word, value, &turn);
     if (plan->desc.network)
         host_network_leave(plan, &turn);

@@ -179,7 +179,7 @@ static bool make_room(peal_network_plan *plan, int index)
     tcp_link *link = plan->link[index];
     size_t frames = 1;
     for (int i = 0; i < pair->out_count; i++)
-        frames += pair->out[i].credit ? 2 : 2 * (size_t)pair->out[i].slots + 1;
+        frames += 2 * (size_t)pair->out[i].slots + 1;
     plan->sent[index] = calloc((size_t)pair->out_count + 1, sizeof(uint64_t));
     plan->received[index] = calloc((size_t)pair->in_count + 1, sizeof(uint64_t));
     plan->expected[index] = calloc((size_t)pair->in_count + 1, sizeof(tcp_expected));
