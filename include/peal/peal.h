@@ -11,14 +11,7 @@
 #include <peal/session.h>
 #include <peal/status.h>
 #include <peal/types.h>
-
-#define PEAL_VERSION_MAJOR 0
-#define PEAL_VERSION_MINOR 1
-#define PEAL_VERSION_PATCH 0
-/* Grows with every release: compare with PEAL_VERSION_NUMBER_OF(0, 1, 0). */
-#define PEAL_VERSION_NUMBER_OF(major, minor, patch) ((major)*1000000 + (minor)*1000 + (patch))
-#define PEAL_VERSION_NUMBER                                                                        \
-    PEAL_VERSION_NUMBER_OF(PEAL_VERSION_MAJOR, PEAL_VERSION_MINOR, PEAL_VERSION_PATCH)
+#include <peal/version.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -2,9 +2,8 @@
 #ifndef PEAL_PLUGIN_BACKEND_H
 #define PEAL_PLUGIN_BACKEND_H
 
+#include <peal/plugin/atomic.h>
 #include <peal/plugin/schedule.h>
-
-#include <stdatomic.h>
 
 typedef struct peal_diagnostics peal_diagnostics;
 struct peal_saves;
@@ -103,8 +102,8 @@ typedef struct peal_backend_rank {
 /* Where an executor is, readable by other threads at any time: what a deadline report and a
  * progress bar print. */
 typedef struct peal_progress {
-    _Atomic int64_t step; /* iterations of the outermost loop that have been finished */
-    _Atomic int op;       /* index of the op that it waits in; -1: none */
+    PEAL_ATOMIC(int64_t) step; /* iterations of the outermost loop that have been finished */
+    PEAL_ATOMIC(int) op;       /* index of the op that it waits in; -1: none */
 } peal_progress;
 
 /* For tests and measurements; all zero in production. */
@@ -185,12 +184,12 @@ typedef struct peal_backend_desc {
     peal_mode mode;
     int rank_count;
     const peal_backend_rank *rank;
-    int workers;              /* threads a rank; at least 1 */
-    int cores;                /* that the job's processes of this host may use at a time; 0: as many
-                                 as this process may */
-    _Atomic int *abort_word;  /* non-zero: a peal_status; every wait polls it and gives up */
-    int64_t deadline_ns;      /* a wait longer than this is PEAL_STATUS_DEADLINE; 0: none */
-    bool allow_outside;       /* files outside the spec's folder */
+    int workers; /* threads a rank; at least 1 */
+    int cores;   /* that the job's processes of this host may use at a time; 0: as many
+                    as this process may */
+    PEAL_ATOMIC(int) * abort_word; /* non-zero: a peal_status; every wait polls it and gives up */
+    int64_t deadline_ns;           /* a wait longer than this is PEAL_STATUS_DEADLINE; 0: none */
+    bool allow_outside;            /* files outside the spec's folder */
     struct peal_saves *saves; /* base/saves.h: files that all ranks of the job save together; NULL:
                                  all of them are in this plan */
     bool embedded; /* the application keeps its own loop: iterations are put onto its streams by

@@ -8,9 +8,8 @@
 #ifndef PEAL_PLUGIN_NETWORK_H
 #define PEAL_PLUGIN_NETWORK_H
 
+#include <peal/plugin/atomic.h>
 #include <peal/plugin/schedule.h>
-
-#include <stdatomic.h>
 
 typedef struct peal_diagnostics peal_diagnostics;
 
@@ -28,7 +27,7 @@ typedef struct peal_put {
     /* Once they are bound, in this process: the word that an incoming put raises, or the shadow of
      * it that who sends stores; and slot 0: of the receiver's, or of its shadow here that an
      * outgoing message is packed into. */
-    _Atomic uint64_t *at;
+    PEAL_ATOMIC(uint64_t) * at;
     uint64_t first; /* the word before any message: 0, but in tests of how numbers wrap around */
     unsigned char *first_slot;
 } peal_put;
