@@ -41,7 +41,7 @@ typedef struct tcp_link {
     int process, socket;
     pthread_mutex_t sending, receiving;
     tcp_ring queue;
-    size_t in_flight; /* frames of it that one thread sends, without the lock; 0: none does */
+    size_t in_flight;       /* frames of it that one thread sends, without the lock; 0: none does */
     _Atomic bool has_queue; /* a hint */
     _Atomic bool is_broken;
     tcp_arriving in;
