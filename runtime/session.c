@@ -203,6 +203,7 @@ peal_status peal_session_create(const peal_session_desc *desc, peal_session **ou
             session->deadline_ns = (int64_t)ceil(desc->deadline_s * 1e9);
         session->log = desc->log;
         session->log_level = desc->log_level;
+        session->fatal = desc->fatal;
     }
     if (!status)
         status = join(session, desc);
@@ -211,6 +212,8 @@ peal_status peal_session_create(const peal_session_desc *desc, peal_session **ou
         return PEAL_STATUS_OK;
     }
     bool tells = session->failed_first < 0 || session->failed_first == session->identity.process;
+    if (desc && desc->size_bytes == sizeof(*desc) && desc->fatal)
+        peal_session_fatal_start(session, desc, status, tells);
     if (desc && desc->size_bytes == sizeof(*desc) && desc->log &&
         desc->log_level >= PEAL_LOG_ERROR && tells)
         peal_diagnostics_print(session->diagnostics, desc->log, 0);

@@ -269,5 +269,5 @@ peal_status peal_plan_verify(peal_plan *plan)
     for (int i = 0; i < PEAL_ORACLES && !status; i++)
         if (plan->oracle[i])
             status = peal_plan_verify_by(plan, (peal_oracle_kind)i, NULL);
-    return status;
+    return peal_session_outcome(plan->session, status);
 }

@@ -184,10 +184,8 @@ static peal_status check_state(const peal_plan *plan)
     return PEAL_STATUS_OK;
 }
 
-peal_status peal_plan_watch(peal_plan *plan)
+static peal_status watch(peal_plan *plan)
 {
-    if (!peal_is_plan(plan, __func__))
-        return PEAL_STATUS_USAGE;
     peal_session *session = plan->session;
     int processes = session->identity.processes,
         from = peal_diagnostics_count(session->diagnostics);
@@ -208,4 +206,11 @@ peal_status peal_plan_watch(peal_plan *plan)
     if (processes > 1)
         free(all);
     return peal_session_agree(session, status, from);
+}
+
+peal_status peal_plan_watch(peal_plan *plan)
+{
+    if (!peal_is_plan(plan, __func__))
+        return PEAL_STATUS_USAGE;
+    return peal_session_outcome(plan->session, watch(plan));
 }

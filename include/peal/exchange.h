@@ -43,6 +43,8 @@ typedef struct peal_exchange_field {
      * memory of peal's and are unpacked from there. NULL: peal allocates (zeroed) where neighbours
      * can store faces directly; ask peal_exchange_view. */
     void *data;
+    int64_t bytes; /* that the caller has there: too few for extent, halo and stride are refused; 0:
+                      unknown */
     /* In elements, of axes 1, 2, 3; 0: dense. Only of the caller's memory. */
     int64_t stride[PEAL_AXES];
     int halo[PEAL_AXES]; /* stored at each end, by axis; all 0: the exchange's width */
@@ -88,8 +90,10 @@ typedef struct peal_exchange peal_exchange;
  * the same status. PEAL_STATUS_USAGE: a descriptor that makes no sense; PEAL_STATUS_SPEC: sizes
  * that don't fit (more ranks than points, a halo wider than a part); PEAL_STATUS_ENVIRONMENT: too
  * little memory or no path to a neighbour. */
-peal_status peal_exchange_create(peal_session *session, const peal_halo_desc *desc,
-                                 peal_exchange **out);
+#define peal_exchange_create(session, desc, out)                                                   \
+    peal_exchange_create_at((session), (desc), PEAL_HERE, (out))
+peal_status peal_exchange_create_at(peal_session *session, const peal_halo_desc *desc,
+                                    peal_source source, peal_exchange **out);
 
 /* Sends my border points. They may be read and halo points be ignored, but neither written, until
  * the wait. Every rank starts equally often. stream: NULL on the host; on a GPU a CUstream or

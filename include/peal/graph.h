@@ -42,9 +42,6 @@
 
 #ifdef __cplusplus
 extern "C" {
-#define PEAL_HERE (peal_source{__FILE__, __LINE__, 0})
-#else
-#define PEAL_HERE ((peal_source){__FILE__, __LINE__, 0})
 #endif
 
 /* A graph under construction. */

@@ -42,6 +42,10 @@ typedef struct peal_session_desc {
      * may listen, on one (0, 0: any). */
     const char *network_interface;
     int network_ports[2];
+    /* A failed call, on the session or on what was made in it, ends the job, as MPI's own do by
+     * default: one process prints why on log (NULL: standard error), bootstrap's abort is called,
+     * and the process exits with the status. Calls with a handle that is none return as ever. */
+    bool fatal;
 } peal_session_desc;
 
 /* Joins the job. Collective. desc NULL: all defaults. PEAL_STATUS_USAGE: a descriptor that makes no

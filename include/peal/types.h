@@ -42,6 +42,13 @@ typedef struct peal_source {
     int column;
 } peal_source;
 
+/* Where it stands in the application, for messages. */
+#ifdef __cplusplus
+#define PEAL_HERE (peal_source{__FILE__, __LINE__, 0})
+#else
+#define PEAL_HERE ((peal_source){__FILE__, __LINE__, 0})
+#endif
+
 /* A box of points: lo <= p < hi on each of the first axis_count axes; the others are [0, 1). */
 typedef struct peal_box {
     int axis_count;

@@ -7,9 +7,9 @@ enum { LANES = 2 };
 
 /* ---- where ---- */
 
-static peal_status no_backend(const peal_session *session, const char *name, const char *reason)
+static peal_status no_backend(const peal_exchange *exchange, const char *name, const char *reason)
 {
-    return peal_report(session->diagnostics, PEAL_E_NO_GPU, PEAL_NO_SOURCE,
+    return peal_report(exchange->session->diagnostics, PEAL_E_NO_GPU, exchange->source,
                        "backend auto takes the CPU for host memory; `peal doctor` says more",
                        "backend %s was asked for, but %s", name, reason);
 }
@@ -26,15 +26,17 @@ static bool is_on_device(peal_session *session, const peal_backend_ops *backend,
 }
 
 /* Everything that is lent must be the device's then. */
-static peal_status check_memory(const peal_session *session, const peal_backend_ops *backend,
+static peal_status check_memory(const peal_exchange *exchange, const peal_backend_ops *backend,
                                 const peal_halo_desc *desc)
 {
     for (int i = 0; i < desc->field_count; i++) {
         void *data = desc->field[i].data;
         const char *reason =
-            data ? backend->memory->refuses(session->device, PEAL_MODE_STREAM, data) : NULL;
+            data ? backend->memory->refuses(exchange->session->device, PEAL_MODE_STREAM, data)
+                 : NULL;
         if (reason)
-            return peal_report(session->diagnostics, PEAL_E_LENT_MEMORY_UNUSABLE, PEAL_NO_SOURCE,
+            return peal_report(exchange->session->diagnostics, PEAL_E_LENT_MEMORY_UNUSABLE,
+                               exchange->source,
                                "lend memory of the GPU in all fields, or let peal allocate it",
                                "field %d has lent memory that the %s backend cannot use: %s", i,
                                backend->name, reason);
@@ -48,7 +50,7 @@ peal_status peal_exchange_choose(peal_exchange *exchange, const peal_halo_desc *
     const char *name = desc->backend ? desc->backend : "auto", *reason = NULL;
     const peal_backend_ops *backend = peal_backend_accelerated();
     if (!peal_backend_is_known(name))
-        return peal_report(session->diagnostics, PEAL_E_UNKNOWN_BACKEND, PEAL_NO_SOURCE,
+        return peal_report(session->diagnostics, PEAL_E_UNKNOWN_BACKEND, exchange->source,
                            "auto, host or cuda", "there is no backend '%s'", name);
     if (!strcmp(name, "host"))
         return PEAL_STATUS_OK;
@@ -58,12 +60,12 @@ peal_status peal_exchange_choose(peal_exchange *exchange, const peal_halo_desc *
     if (!backend)
         peal_device_count(&reason); /* it says what the build lacks */
     if (!backend || !peal_session_device(session, &reason))
-        return no_backend(session, name, reason);
+        return no_backend(exchange, name, reason);
     exchange->backend = backend;
     exchange->machine.accelerator = true;
     exchange->machine.traits = backend->traits;
     exchange->machine.workers = LANES;
-    return check_memory(session, backend, desc);
+    return check_memory(exchange, backend, desc);
 }
 
 peal_status peal_exchange_arm(peal_exchange *exchange)

@@ -41,12 +41,12 @@ static peal_status choose_machine(peal_exchange *exchange, const peal_halo_desc 
         .network = peal_transport_between_hosts(desc->transport),
     };
     if (exchange->machine.ranks < processes)
-        return peal_report(session->diagnostics, PEAL_E_FEWER_RANKS_THAN_PROCESSES, PEAL_NO_SOURCE,
-                           "use fewer processes or more ranks", "%d ranks in %d processes",
-                           exchange->machine.ranks, processes);
+        return peal_report(session->diagnostics, PEAL_E_FEWER_RANKS_THAN_PROCESSES,
+                           exchange->source, "use fewer processes or more ranks",
+                           "%d ranks in %d processes", exchange->machine.ranks, processes);
     for (int i = 0; i < desc->field_count; i++)
         if (desc->field[i].data && exchange->machine.ranks != processes)
-            return peal_report(session->diagnostics, PEAL_E_LENT_MEMORY_UNUSABLE, PEAL_NO_SOURCE,
+            return peal_report(session->diagnostics, PEAL_E_LENT_MEMORY_UNUSABLE, exchange->source,
                                "use as many processes as ranks, or let peal allocate",
                                "field %d is lent memory, but there are %d ranks in %d processes", i,
                                exchange->machine.ranks, processes);
@@ -77,7 +77,7 @@ static peal_status apply_strides(peal_exchange *exchange, const peal_halo_desc *
                     continue;
                 if (asked < *stride)
                     return peal_report(exchange->session->diagnostics, PEAL_E_INVALID_EXCHANGE,
-                                       PEAL_NO_SOURCE,
+                                       exchange->source,
                                        "strides count elements, and rows must not overlap",
                                        "field %d of rank %d has stride[%d] = %" PRId64
                                        ", its stored points need %" PRId64,
@@ -96,7 +96,7 @@ static peal_status resolve(peal_exchange *exchange, const peal_halo_desc *desc)
 {
     peal_session *session = exchange->session;
     const peal_graph_data *data;
-    peal_status status = peal_exchange_build(session, desc, &exchange->graph);
+    peal_status status = peal_exchange_build(exchange, desc);
     if (status)
         return status;
     exchange->field_count = desc->field_count;
@@ -144,24 +144,24 @@ static peal_status judge(const peal_exchange *exchange, const claim *all)
     peal_diagnostics *diagnostics = exchange->session->diagnostics;
     for (int p = 1; p < exchange->session->identity.processes; p++) {
         if (all[p].hash != all[0].hash || all[p].ranks != all[0].ranks)
-            return peal_report(diagnostics, PEAL_E_GRAPHS_DIFFER, PEAL_NO_SOURCE,
+            return peal_report(diagnostics, PEAL_E_GRAPHS_DIFFER, exchange->source,
                                "give all processes the same peal_halo_desc (but for where "
                                "data lies, stride and own_...)",
                                "the exchange of process %d differs from that of process 0", p);
         if (all[p].accelerated != all[0].accelerated)
-            return peal_report(diagnostics, PEAL_E_CALLS_DIFFER, PEAL_NO_SOURCE,
+            return peal_report(diagnostics, PEAL_E_CALLS_DIFFER, exchange->source,
                                "lend the same kind of memory in all processes",
                                "the exchange of process %d is %s, that of process 0 %s", p,
                                all[p].accelerated ? "on a GPU" : "on the host",
                                all[0].accelerated ? "on a GPU" : "on the host");
         if (strcmp(all[p].transport, all[0].transport) != 0)
-            return peal_report(diagnostics, PEAL_E_CALLS_DIFFER, PEAL_NO_SOURCE,
+            return peal_report(diagnostics, PEAL_E_CALLS_DIFFER, exchange->source,
                                "give all processes the same options",
                                "the exchange of process %d has another transport than that of "
                                "process 0",
                                p);
         if (strcmp(all[p].device.model, all[0].device.model) != 0)
-            return peal_report(diagnostics, PEAL_E_GPUS_DIFFER, PEAL_NO_SOURCE,
+            return peal_report(diagnostics, PEAL_E_GPUS_DIFFER, exchange->source,
                                "let the job use equal GPUs only (CUDA_VISIBLE_DEVICES)",
                                "process %d has %s, process 0 has %s", p, all[p].device.model,
                                all[0].device.model);
@@ -291,13 +291,9 @@ static void free_exchange(peal_exchange *exchange)
     peal_handle_free(exchange);
 }
 
-peal_status peal_exchange_create(peal_session *session, const peal_halo_desc *desc,
-                                 peal_exchange **out)
+static peal_status create(peal_session *session, const peal_halo_desc *desc, peal_source source,
+                          peal_exchange **out)
 {
-    if (!peal_handle_check(session, PEAL_HANDLE_SESSION, __func__) ||
-        !peal_argument_check(desc, "the descriptor", __func__) ||
-        !peal_argument_check(out, "where the exchange goes", __func__))
-        return PEAL_STATUS_USAGE;
     if (peal_session_status(session))
         return peal_session_cause(session);
     peal_exchange *exchange = calloc(1, sizeof(*exchange));
@@ -306,6 +302,7 @@ peal_status peal_exchange_create(peal_session *session, const peal_halo_desc *de
         return no_memory(session);
     }
     exchange->session = session;
+    exchange->source = source;
     exchange->deadline_ns = session->deadline_ns;
     exchange->lowering = desc->lowering;
     exchange->transport = desc->transport;
@@ -328,6 +325,17 @@ peal_status peal_exchange_create(peal_session *session, const peal_halo_desc *de
     }
     *out = exchange;
     return PEAL_STATUS_OK;
+}
+
+peal_status peal_exchange_create_at(peal_session *session, const peal_halo_desc *desc,
+                                    peal_source source, peal_exchange **out)
+{
+    static const char call[] = "peal_exchange_create";
+    if (!peal_handle_check(session, PEAL_HANDLE_SESSION, call) ||
+        !peal_argument_check(desc, "the descriptor", call) ||
+        !peal_argument_check(out, "where the exchange goes", call))
+        return PEAL_STATUS_USAGE;
+    return peal_session_outcome(session, create(session, desc, source, out));
 }
 
 /* ---- run ---- */
@@ -414,14 +422,12 @@ static peal_status misuse(const peal_exchange *exchange, const char *call, const
 {
     if (exchange->failure)
         return exchange->failure;
-    return peal_report(exchange->session->diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE,
+    return peal_report(exchange->session->diagnostics, PEAL_E_CALL_OUT_OF_ORDER, exchange->source,
                        NULL, "%s: the exchange %s", call, why);
 }
 
-peal_status peal_exchange_start(peal_exchange *exchange, void *stream)
+static peal_status start(peal_exchange *exchange, void *stream)
 {
-    if (!peal_is_exchange(exchange, __func__))
-        return PEAL_STATUS_USAGE;
     if (exchange->started || exchange->failure)
         return misuse(exchange, "peal_exchange_start", "was started and not waited for");
     if (stream && !exchange->backend)
@@ -434,10 +440,15 @@ peal_status peal_exchange_start(peal_exchange *exchange, void *stream)
     return run(exchange, 0, exchange->program.send_count);
 }
 
-peal_status peal_exchange_wait(peal_exchange *exchange)
+peal_status peal_exchange_start(peal_exchange *exchange, void *stream)
 {
     if (!peal_is_exchange(exchange, __func__))
         return PEAL_STATUS_USAGE;
+    return peal_session_outcome(exchange->session, start(exchange, stream));
+}
+
+static peal_status wait_for(peal_exchange *exchange)
+{
     if (!exchange->started || exchange->failure)
         return misuse(exchange, "peal_exchange_wait", "was not started");
     exchange->started = false;
@@ -447,18 +458,21 @@ peal_status peal_exchange_wait(peal_exchange *exchange)
     return status ? status : peal_exchange_await_sent(exchange);
 }
 
-/* ---- end ---- */
-
-peal_status peal_exchange_destroy(peal_exchange *exchange)
+peal_status peal_exchange_wait(peal_exchange *exchange)
 {
-    if (!exchange)
-        return PEAL_STATUS_OK;
     if (!peal_is_exchange(exchange, __func__))
         return PEAL_STATUS_USAGE;
+    return peal_session_outcome(exchange->session, wait_for(exchange));
+}
+
+/* ---- end ---- */
+
+static peal_status end(peal_exchange *exchange)
+{
     peal_session *session = exchange->session;
     peal_status status = exchange->failure;
     if (!status && exchange->started)
-        status = peal_exchange_wait(exchange);
+        status = wait_for(exchange);
     if (!status && exchange->run)
         status = peal_exchange_settle(exchange);
     int from = mark(session);
@@ -470,4 +484,14 @@ peal_status peal_exchange_destroy(peal_exchange *exchange)
                                       (int64_t)exchange->round);
     free_exchange(exchange);
     return status;
+}
+
+peal_status peal_exchange_destroy(peal_exchange *exchange)
+{
+    if (!exchange)
+        return PEAL_STATUS_OK;
+    if (!peal_is_exchange(exchange, __func__))
+        return PEAL_STATUS_USAGE;
+    peal_session *session = exchange->session;
+    return peal_session_outcome(session, end(exchange));
 }

@@ -64,6 +64,7 @@ typedef struct peal_exchange_image {
 
 struct peal_exchange {
     peal_session *session;
+    peal_source source; /* where the application makes it */
     peal_graph *graph;
     const peal_graph_data *data;
     peal_machine machine;
@@ -88,8 +89,7 @@ struct peal_exchange {
 };
 
 /* graph.c: checks desc and builds a graph of one exchange. */
-peal_status peal_exchange_build(peal_session *session, const peal_halo_desc *desc,
-                                peal_graph **graph);
+peal_status peal_exchange_build(peal_exchange *exchange, const peal_halo_desc *desc);
 /* own.c: what the application says that its rank owns is what the cut gives it, and lent memory is
  * there. Needs the binding, with strides. */
 peal_status peal_exchange_check_own(const peal_exchange *exchange, const peal_halo_desc *desc);

@@ -10,18 +10,18 @@ enum { TEXT_BYTES = 160 };
 
 #define LARGEST_EXTENT INT64_C(0x7fffffff) /* axes have fewer than 2^31 points */
 
-static peal_status refuse(peal_session *session, const char *hint, const char *format, ...)
+static peal_status refuse(const peal_exchange *exchange, const char *hint, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static peal_status refuse(peal_session *session, const char *hint, const char *format, ...)
+static peal_status refuse(const peal_exchange *exchange, const char *hint, const char *format, ...)
 {
     char text[TEXT_BYTES];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    return peal_report(session->diagnostics, PEAL_E_INVALID_EXCHANGE, PEAL_NO_SOURCE, hint, "%s",
-                       text);
+    return peal_report(exchange->session->diagnostics, PEAL_E_INVALID_EXCHANGE, exchange->source,
+                       hint, "%s", text);
 }
 
 /* Points stored at each end of an axis. */
@@ -33,51 +33,51 @@ static int halo_of(const peal_halo_desc *desc, const peal_exchange_field *field,
     return desc->width[axis];
 }
 
-static peal_status check_field(peal_session *session, const peal_halo_desc *desc, int index)
+static peal_status check_field(const peal_exchange *exchange, const peal_halo_desc *desc, int index)
 {
     const peal_exchange_field *field = &desc->field[index];
     if ((int)field->type < 0 || field->type >= PEAL_TYPE_COUNT)
-        return refuse(session, "PEAL_F64, PEAL_F32, ...", "field %d has type %d", index,
+        return refuse(exchange, "PEAL_F64, PEAL_F32, ...", "field %d has type %d", index,
                       (int)field->type);
     for (int k = 0; k < PEAL_AXES; k++) {
         int halo = k < desc->axis_count ? halo_of(desc, field, k) : 0;
         if (halo < 0 || (k < desc->axis_count && halo < desc->width[k]))
-            return refuse(session, "store at least as many points as are received",
+            return refuse(exchange, "store at least as many points as are received",
                           "field %d stores %d points at the ends of axis %d, the width is %d",
                           index, halo, k, desc->width[k]);
         if (field->stride[k] && !field->data)
-            return refuse(session, "leave the strides 0",
+            return refuse(exchange, "leave the strides 0",
                           "field %d has strides, but peal allocates it", index);
     }
     if (field->stride[0] > 1 || field->stride[0] < 0)
-        return refuse(session, "x is contiguous: stride[0] is 1 or 0",
+        return refuse(exchange, "x is contiguous: stride[0] is 1 or 0",
                       "field %d has stride[0] = %lld", index, (long long)field->stride[0]);
     return PEAL_STATUS_OK;
 }
 
-static peal_status check(peal_session *session, const peal_halo_desc *desc)
+static peal_status check(const peal_exchange *exchange, const peal_halo_desc *desc)
 {
     if (desc->size_bytes != sizeof(*desc))
         return peal_report(
-            session->diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
+            exchange->session->diagnostics, PEAL_E_INVALID_DESCRIPTOR, exchange->source,
             "set .size_bytes = sizeof(peal_halo_desc) and build against this version",
             "peal_halo_desc has %zu bytes here, the caller's has %zu", sizeof(*desc),
             desc->size_bytes);
     if (desc->axis_count < 1 || desc->axis_count > PEAL_AXES)
-        return refuse(session, NULL, "%d axes", desc->axis_count);
+        return refuse(exchange, NULL, "%d axes", desc->axis_count);
     if (desc->field_count < 1 || desc->field_count > PEAL_EXCHANGE_FIELDS)
-        return refuse(session, NULL, "%d fields", desc->field_count);
+        return refuse(exchange, NULL, "%d fields", desc->field_count);
     for (int k = 0; k < desc->axis_count; k++)
         if (desc->extent[k] < 1 || desc->extent[k] > LARGEST_EXTENT || desc->width[k] < 0)
-            return refuse(session, NULL, "axis %d has %lld points and width %d", k,
+            return refuse(exchange, NULL, "axis %d has %lld points and width %d", k,
                           (long long)desc->extent[k], desc->width[k]);
     for (int k = 0; k < PEAL_RANK_AXES; k++)
         if (desc->dims[k] < 0 || (k >= desc->axis_count && desc->dims[k] > 1))
-            return refuse(session, "axes beyond the fields' have one rank",
+            return refuse(exchange, "axes beyond the fields' have one rank",
                           "%d ranks along axis %d of %d", desc->dims[k], k, desc->axis_count);
     peal_status status = PEAL_STATUS_OK;
     for (int i = 0; !status && i < desc->field_count; i++)
-        status = check_field(session, desc, i);
+        status = check_field(exchange, desc, i);
     return status;
 }
 
@@ -165,18 +165,18 @@ static void add_step(peal_graph *graph, const peal_halo_desc *desc)
     peal_graph_end(graph);
 }
 
-peal_status peal_exchange_build(peal_session *session, const peal_halo_desc *desc,
-                                peal_graph **graph)
+peal_status peal_exchange_build(peal_exchange *exchange, const peal_halo_desc *desc)
 {
-    peal_status status = check(session, desc);
+    peal_status status = check(exchange, desc);
     if (!status)
-        status = peal_graph_create("exchange", graph);
+        status = peal_graph_create("exchange", &exchange->graph);
     if (status)
         return status;
-    add_topology(*graph, desc);
+    peal_graph *graph = exchange->graph;
+    add_topology(graph, desc);
     for (int i = 0; i < desc->field_count; i++)
-        add_field(*graph, desc, i);
-    peal_graph_set_loop(*graph, .repeat = "9223372036854775807");
-    add_step(*graph, desc);
+        add_field(graph, desc, i);
+    peal_graph_set_loop(graph, .repeat = "9223372036854775807");
+    add_step(graph, desc);
     return PEAL_STATUS_OK;
 }

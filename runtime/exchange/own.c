@@ -65,7 +65,7 @@ static const char *guess(const peal_halo_desc *desc, const peal_schedule *schedu
            "them one point longer; set dims to cut as you do";
 }
 
-static peal_status compare_part(peal_session *session, const peal_halo_desc *desc,
+static peal_status compare_part(const peal_exchange *exchange, const peal_halo_desc *desc,
                                 const peal_schedule *schedule)
 {
     const peal_box *part = &schedule->array[0].layout.part;
@@ -79,7 +79,7 @@ static peal_status compare_part(peal_session *session, const peal_halo_desc *des
     }
     if (equal)
         return PEAL_STATUS_OK;
-    return peal_report(session->diagnostics, PEAL_E_INVALID_EXCHANGE, PEAL_NO_SOURCE,
+    return peal_report(exchange->session->diagnostics, PEAL_E_INVALID_EXCHANGE, exchange->source,
                        guess(desc, schedule, extent),
                        "rank %d has the points %s of the grid, own_origin and own_extent say %s",
                        schedule->rank, print_box(mine, desc->axis_count, origin, extent),
@@ -121,8 +121,29 @@ static bool find_span(const peal_layout *layout, int axes, int64_t element, int6
     return !peal_add_overflows(last, 1, &last) && !peal_multiply_overflows(last, element, bytes);
 }
 
+/* What the caller says that it has. */
+static peal_status check_bytes(const peal_exchange *exchange, const peal_halo_desc *desc,
+                               const peal_schedule *schedule)
+{
+    for (int f = 0; f < desc->field_count; f++) {
+        const peal_schedule_array *array = &schedule->array[f];
+        int64_t there = desc->field[f].bytes, needed = INT64_MAX;
+        bool fits = find_span(&array->layout, desc->axis_count,
+                              (int64_t)peal_type_bytes(array->type), &needed);
+        if (desc->field[f].data && there && (!fits || needed > there))
+            return peal_report(exchange->session->diagnostics, PEAL_E_INVALID_EXCHANGE,
+                               exchange->source,
+                               "each axis has own_extent + 2 * halo points, and strides count "
+                               "elements",
+                               "field %d of rank %d has %" PRId64 " bytes, from its first stored "
+                               "point to its last there are %" PRId64,
+                               f, schedule->rank, there, needed);
+    }
+    return PEAL_STATUS_OK;
+}
+
 /* Strides are known: what is stored is somewhere. */
-static peal_status check_memory(peal_session *session, const peal_halo_desc *desc,
+static peal_status check_memory(const peal_exchange *exchange, const peal_halo_desc *desc,
                                 const peal_schedule *schedule)
 {
     for (int f = 0; f < desc->field_count; f++) {
@@ -135,7 +156,7 @@ static peal_status check_memory(peal_session *session, const peal_halo_desc *des
         if (!first || (fits && is_memory(first, first + (uintptr_t)bytes)))
             continue;
         return peal_report(
-            session->diagnostics, PEAL_E_INVALID_EXCHANGE, PEAL_NO_SOURCE,
+            exchange->session->diagnostics, PEAL_E_INVALID_EXCHANGE, exchange->source,
             "data is the lowest corner with its halo, and each axis has own_extent + "
             "2 * halo points; strides count elements",
             "field %d of rank %d does not lie in memory that this process may write, "
@@ -147,22 +168,24 @@ static peal_status check_memory(peal_session *session, const peal_halo_desc *des
 
 peal_status peal_exchange_check_own(const peal_exchange *exchange, const peal_halo_desc *desc)
 {
-    peal_session *session = exchange->session;
     const peal_binding *binding = &exchange->binding;
     if (!is_given(desc) && !has_lent(desc))
         return PEAL_STATUS_OK;
     if (!is_given(desc))
-        return peal_report(session->diagnostics, PEAL_E_INVALID_EXCHANGE, PEAL_NO_SOURCE,
+        return peal_report(exchange->session->diagnostics, PEAL_E_INVALID_EXCHANGE,
+                           exchange->source,
                            "set .own_origin, the global coordinates of its first point, and "
                            ".own_extent, its points along each axis",
                            "fields are lent, but nothing says which points of the grid the rank "
                            "owns");
     if (binding->count != 1)
-        return peal_report(session->diagnostics, PEAL_E_INVALID_EXCHANGE, PEAL_NO_SOURCE,
-                           "leave them 0, or run a rank a process",
+        return peal_report(exchange->session->diagnostics, PEAL_E_INVALID_EXCHANGE,
+                           exchange->source, "leave them 0, or run a rank a process",
                            "own_origin and own_extent are of one rank, this process has %d",
                            binding->count);
-    peal_status status = compare_part(session, desc, binding->rank[0].schedule);
+    peal_status status = compare_part(exchange, desc, binding->rank[0].schedule);
+    if (!status)
+        status = check_bytes(exchange, desc, binding->rank[0].schedule);
     return status || exchange->backend ? status
-                                       : check_memory(session, desc, binding->rank[0].schedule);
+                                       : check_memory(exchange, desc, binding->rank[0].schedule);
 }

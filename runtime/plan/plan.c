@@ -322,13 +322,9 @@ static peal_status compile(peal_plan *plan)
     return status;
 }
 
-peal_status peal_graph_compile(peal_graph *graph, peal_session *session,
-                               const peal_plan_options *options, peal_plan **out)
+static peal_status create(peal_graph *graph, peal_session *session,
+                          const peal_plan_options *options, peal_plan **out)
 {
-    if (!peal_handle_check(graph, PEAL_HANDLE_GRAPH, __func__) ||
-        !peal_handle_check(session, PEAL_HANDLE_SESSION, __func__) ||
-        !peal_argument_check(out, "where the plan goes", __func__))
-        return PEAL_STATUS_USAGE;
     if (peal_session_status(session))
         return peal_session_cause(session);
     peal_status status = check_options(session, options);
@@ -364,6 +360,16 @@ peal_status peal_graph_compile(peal_graph *graph, peal_session *session,
     }
     *out = plan;
     return PEAL_STATUS_OK;
+}
+
+peal_status peal_graph_compile(peal_graph *graph, peal_session *session,
+                               const peal_plan_options *options, peal_plan **out)
+{
+    if (!peal_handle_check(graph, PEAL_HANDLE_GRAPH, __func__) ||
+        !peal_handle_check(session, PEAL_HANDLE_SESSION, __func__) ||
+        !peal_argument_check(out, "where the plan goes", __func__))
+        return PEAL_STATUS_USAGE;
+    return peal_session_outcome(session, create(graph, session, options, out));
 }
 
 void peal_plan_destroy(peal_plan *plan)

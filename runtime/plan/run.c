@@ -117,10 +117,8 @@ static peal_status run_setup(peal_plan *plan, int64_t n)
     return status ? status : peal_session_barrier(plan->session, PEAL_BARRIER_START, plan->hash, n);
 }
 
-peal_status peal_plan_start(peal_plan *plan, int64_t n, const peal_start *start)
+static peal_status start_steps(peal_plan *plan, int64_t n, const peal_start *start)
 {
-    if (!peal_is_plan(plan, __func__))
-        return PEAL_STATUS_USAGE;
     peal_status status = check_start(plan, n, start);
     if (status)
         return status;
@@ -144,15 +142,27 @@ peal_status peal_plan_start(peal_plan *plan, int64_t n, const peal_start *start)
     return status ? fail(plan, status, from) : PEAL_STATUS_OK;
 }
 
-peal_status peal_plan_wait(peal_plan *plan)
+peal_status peal_plan_start(peal_plan *plan, int64_t n, const peal_start *start)
 {
     if (!peal_is_plan(plan, __func__))
         return PEAL_STATUS_USAGE;
+    return peal_session_outcome(plan->session, start_steps(plan, n, start));
+}
+
+static peal_status wait_for(peal_plan *plan)
+{
     if (plan->state != PEAL_PLAN_RUNNING)
         return misuse(plan, "peal_plan_wait");
     int from = mark(plan);
     peal_status status = peal_plan_complete(plan);
     return status ? fail(plan, status, from) : PEAL_STATUS_OK;
+}
+
+peal_status peal_plan_wait(peal_plan *plan)
+{
+    if (!peal_is_plan(plan, __func__))
+        return PEAL_STATUS_USAGE;
+    return peal_session_outcome(plan->session, wait_for(plan));
 }
 
 peal_status peal_plan_event(peal_plan *plan, void **event)
@@ -184,15 +194,13 @@ static peal_status check_end(peal_plan *plan)
                        (long long)plan->steps_asked, (long long)plan->repeat);
 }
 
-peal_status peal_plan_finish(peal_plan *plan)
+static peal_status finish(peal_plan *plan)
 {
-    if (!peal_is_plan(plan, __func__))
-        return PEAL_STATUS_USAGE;
     if (plan->state != PEAL_PLAN_READY)
         return misuse(plan, "peal_plan_finish");
     if (!plan->setup_done && peal_plan_ends_setup(plan)) { /* never started: setup by itself */
-        peal_status begun = peal_plan_start(plan, 0, NULL);
-        begun = begun ? begun : peal_plan_wait(plan);
+        peal_status begun = start_steps(plan, 0, NULL);
+        begun = begun ? begun : wait_for(plan);
         if (begun)
             return begun;
     }
@@ -216,4 +224,11 @@ peal_status peal_plan_finish(peal_plan *plan)
     if (!plan->footprints)
         return PEAL_STATUS_OK;
     return peal_session_agree(plan->session, peal_footprints_status(plan->footprints), 0);
+}
+
+peal_status peal_plan_finish(peal_plan *plan)
+{
+    if (!peal_is_plan(plan, __func__))
+        return PEAL_STATUS_USAGE;
+    return peal_session_outcome(plan->session, finish(plan));
 }

@@ -77,6 +77,7 @@ struct peal_session {
     struct peal_originals *originals; /* base/originals.h: as they were before several runs */
     peal_log_level log_level;
     FILE *log;
+    bool fatal; /* peal_session_desc.fatal */
 };
 
 /* For words that other processes of this host store, most often within microseconds: spins only if
@@ -122,6 +123,12 @@ peal_status peal_session_cause(peal_session *session);
 /* Tells all processes that `status` ends the job; the message is that of the first error reported
  * since diagnostic number `from`. Returns the first cause's status. */
 peal_status peal_session_fail(peal_session *session, peal_status status, int from);
+
+/* outcome.c: what a public function returns. Where failures are fatal, a failed call does not. */
+peal_status peal_session_outcome(peal_session *session, peal_status status);
+/* The same of a session that could not be created; does not return. */
+void peal_session_fatal_start(peal_session *session, const peal_session_desc *desc,
+                              peal_status status, bool tells);
 
 /* forks.c: from here on a forked copy of the process lets go of what the others take for it. */
 void peal_session_watch_forks(peal_session *session);

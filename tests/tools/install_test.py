@@ -80,20 +80,6 @@ class Installed(unittest.TestCase):
             self.assertEqual(file.read(), self.ok(command, "schema"))
         self.assertFalse([name for _, _, names in os.walk(self.prefix) for name in names if name == "meson.build"])
 
-    def test_headers_stand_alone(self):
-        self.needs("c++")
-        include = os.path.join(self.prefix, "include")
-        headers = [os.path.relpath(os.path.join(at, name), include) for at, _, names in os.walk(include) for name in names]
-        self.assertGreater(len(headers), 15)
-        for compiler, options in (("cc", ["-xc", "-std=c11"]), ("c++", ["-xc++", "-std=c++17"])):
-            for header in headers:
-                if header == "peal/block.h":  # of kernels for GPUs
-                    continue
-                with self.subTest(f"{compiler} {header}"):
-                    done = subprocess.run([compiler, *options, "-Wall", "-Wextra", "-Werror", "-I", include, "-fsyntax-only", "-"],
-                                          input=f"#include <{header}>\n", capture_output=True, text=True, check=False)
-                    self.assertEqual(done.returncode, 0, done.stderr)
-
     def cmake(self, version):
         folder = tempfile.mkdtemp(dir=self.holder.name)
         with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as file:
