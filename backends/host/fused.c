@@ -146,4 +146,17 @@ static peal_status create(host_plan *plan)
     return host_threads_create(plan, workers, body, &plan->threads);
 }
 
-const host_executor host_fused = {create, host_start, host_wait_all, host_destroy};
+/* A worker without tiles is ahead: done are the steps that all workers of the first rank have
+ * behind them. */
+static int64_t progress(const host_plan *plan)
+{
+    const fused_state *state = plan->executor_data;
+    int64_t steps = INT64_MAX;
+    for (int w = 0; w < state->workers; w++) {
+        int64_t own = atomic_load_explicit(&state->worker[w].walk.steps, memory_order_acquire);
+        steps = own < steps ? own : steps;
+    }
+    return steps;
+}
+
+const host_executor host_fused = {create, host_start, host_wait_all, host_destroy, progress};

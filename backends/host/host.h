@@ -173,6 +173,7 @@ typedef struct host_executor {
     peal_status (*start)(host_plan *plan);
     peal_status (*wait)(host_plan *plan);
     void (*destroy)(host_plan *plan);
+    int64_t (*progress)(const host_plan *plan); /* steps done; NULL: those of the walk */
 } host_executor;
 
 extern const host_executor host_serial, host_sync, host_stream, host_fused;

@@ -27,6 +27,7 @@ typedef struct stream_lane {
     int *binding;
     uint64_t *target;
     int number;
+    _Atomic int64_t step; /* of the record that it runs, or ran last */
 } stream_lane;
 
 typedef struct stream_rank {
@@ -38,7 +39,8 @@ typedef struct stream_rank {
 
 typedef struct stream_state {
     stream_rank *rank;
-    int per_rank; /* threads: one that walks, and the lanes of the rank that has most */
+    _Atomic int64_t shown; /* steps that somebody was told to be done */
+    int per_rank;          /* threads: one that walks, and the lanes of the rank that has most */
 } stream_state;
 
 static int lane_of(const stream_rank *me, int op)
@@ -178,6 +180,7 @@ static bool run_record(stream_rank *me, stream_lane *lane, int index, uint64_t a
         lane->counter[i] = (int64_t)get(queue, &at);
     for (int i = 0; i < rank->schedule->array_count; i++)
         lane->binding[i] = (int)get(queue, &at);
+    atomic_store_explicit(&lane->step, lane->counter[0], memory_order_relaxed);
     if (!await_ops(me, lane, index, lane->target) ||
         (all > own && !await_ops(me, lane, index + 1, lane->target + own)) ||
         !host_execute(&lane->context, &rank->op[index], &frame))
@@ -274,4 +277,25 @@ static peal_status create(host_plan *plan)
     return host_threads_create(plan, state->per_rank, body, &plan->threads);
 }
 
-const host_executor host_stream = {create, host_start, host_wait_all, host_destroy};
+/* The walk is ahead: done are the steps that all lanes of the first rank have behind them. A lane
+ * without records is as far as the walk was before that was seen. */
+static int64_t progress(const host_plan *plan)
+{
+    stream_state *state = plan->executor_data;
+    const stream_rank *first = &state->rank[0];
+    /* pairs with the release in host_walk_step_done: records of these steps are seen, too */
+    int64_t steps = atomic_load_explicit(&first->walk.steps, memory_order_acquire);
+    for (int k = 0; k < first->lanes; k++) {
+        const stream_lane *lane = &first->lane[k];
+        int64_t step = atomic_load_explicit(&lane->step, memory_order_relaxed);
+        uint64_t written = PEAL_DISPATCH_LOAD_ACQUIRE(&lane->queue.head.value);
+        if (!host_word_reached(&lane->queue.tail.value, written) && step < steps)
+            steps = step;
+    }
+    int64_t shown = atomic_load(&state->shown);
+    while (steps > shown && !atomic_compare_exchange_weak(&state->shown, &shown, steps))
+        ;
+    return steps > shown ? steps : shown;
+}
+
+const host_executor host_stream = {create, host_start, host_wait_all, host_destroy, progress};

@@ -213,6 +213,7 @@ bool host_walk_step_done(host_walk *walk, bool *stop)
     if (!leave_loop(walk, outer, stop))
         return false;
     walk->counter[0] = ++state->iteration;
+    atomic_store_explicit(&walk->steps, state->iteration, memory_order_release);
     if (walk->worker == 0) {
         atomic_store_explicit(&walk->rank->progress.step, state->iteration, memory_order_relaxed);
         if (walk->rank->index == 0) {

@@ -22,6 +22,7 @@ typedef struct host_walk {
     peal_walk_loop_state *loop;
     bool concurrent; /* decisions are made by another thread */
     uint64_t jitter;
+    _Atomic int64_t steps; /* that it has behind it, since create; any thread reads it */
 } host_walk;
 
 typedef enum host_walk_result { HOST_WALK_OP, HOST_WALK_END, HOST_WALK_FAILED } host_walk_result;
