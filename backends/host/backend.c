@@ -171,7 +171,7 @@ static int storage(const peal_backend_plan *plan, int index, int array)
 
 static int64_t progress(const peal_backend_plan *plan)
 {
-    if (plan->executor->progress && plan->executor_data)
+    if (plan->executor->progress)
         return plan->executor->progress(plan);
     return atomic_load_explicit(&((peal_backend_plan *)plan)->steps_done, memory_order_relaxed);
 }
