@@ -49,8 +49,8 @@ peal_status peal_session_outcome(peal_session *session, peal_status status)
     leave(session->bootstrap, NULL, status);
 }
 
-void peal_session_fatal_start(peal_session *session, const peal_session_desc *desc,
-                              peal_status status, bool tells)
+_Noreturn void peal_session_fatal_start(peal_session *session, const peal_session_desc *desc,
+                                        peal_status status, bool tells)
 {
     tell(session->diagnostics, desc->log, tells);
     leave(session->bootstrap, desc->bootstrap, status);

@@ -126,9 +126,9 @@ peal_status peal_session_fail(peal_session *session, peal_status status, int fro
 
 /* outcome.c: what a public function returns. Where failures are fatal, a failed call does not. */
 peal_status peal_session_outcome(peal_session *session, peal_status status);
-/* The same of a session that could not be created; does not return. */
-void peal_session_fatal_start(peal_session *session, const peal_session_desc *desc,
-                              peal_status status, bool tells);
+/* The same of a session that could not be created. */
+_Noreturn void peal_session_fatal_start(peal_session *session, const peal_session_desc *desc,
+                                        peal_status status, bool tells);
 
 /* forks.c: from here on a forked copy of the process lets go of what the others take for it. */
 void peal_session_watch_forks(peal_session *session);

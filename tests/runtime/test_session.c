@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <peal/exchange.h>
+#include <sys/wait.h>
 
 static void one_process(void **state)
 {
@@ -43,6 +45,47 @@ static void refuse_desc(peal_session_desc desc, const char *text)
     if (text)
         assert_non_null(strstr(printed, text));
     free(printed);
+}
+
+/* In a child: a session that cannot be created, or one whose exchange cannot; what it prints, and
+ * the status that it exits with. */
+static int exit_of_fatal(bool is_created, char *text, size_t bytes)
+{
+    int pipes[2], status;
+    assert_int_equal(pipe(pipes), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        close(pipes[0]);
+        peal_session_desc desc = {.size_bytes = sizeof(desc),
+                                  .deadline_s = is_created ? 0 : -1,
+                                  .log = fdopen(pipes[1], "w"),
+                                  .fatal = true};
+        peal_session *session = NULL;
+        peal_exchange *exchange = NULL;
+        peal_session_create(&desc, &session);
+        peal_exchange_create(session, &(peal_halo_desc){.size_bytes = 1}, &exchange);
+        _exit(77); /* a failed call has returned */
+    }
+    close(pipes[1]);
+    ssize_t count = 0, now;
+    while ((now = read(pipes[0], text + count, bytes - 1 - (size_t)count)) > 0)
+        count += now;
+    text[count] = 0;
+    close(pipes[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void fatal_failures(void **state)
+{
+    (void)state;
+    char text[1000];
+    assert_int_equal(exit_of_fatal(false, text, sizeof(text)), PEAL_STATUS_USAGE);
+    assert_non_null(strstr(text, "the deadline of a session is -1 [E350]"));
+    assert_int_equal(exit_of_fatal(true, text, sizeof(text)), PEAL_STATUS_USAGE);
+    assert_non_null(strstr(text, "test_session.c:"));
+    assert_non_null(strstr(text, "peal_halo_desc has"));
 }
 
 static void descriptors(void **state)
@@ -240,10 +283,11 @@ static void long_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_process), cmocka_unit_test(descriptors),
-        cmocka_unit_test(agreement),   cmocka_unit_test(differing_barriers),
-        cmocka_unit_test(aborts),      cmocka_unit_test(lost_peer),
-        cmocka_unit_test(deadline),    cmocka_unit_test(long_run),
+        cmocka_unit_test(one_process),        cmocka_unit_test(descriptors),
+        cmocka_unit_test(fatal_failures),     cmocka_unit_test(agreement),
+        cmocka_unit_test(differing_barriers), cmocka_unit_test(aborts),
+        cmocka_unit_test(lost_peer),          cmocka_unit_test(deadline),
+        cmocka_unit_test(long_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
