@@ -65,19 +65,30 @@ static void keep_columns(peal_graph *graph, const peal_key *key, void *desc)
 }
 
 /* By type; NULL: what is copied with the descriptor is all. */
-static key_keeper *const keepers[PEAL_KEY_TYPE_COUNT] = {
-    [PEAL_KEY_TEXT] = keep_texts,        [PEAL_KEY_NAME] = keep_texts,
-    [PEAL_KEY_NAMES] = keep_texts,       [PEAL_KEY_PAIR] = keep_texts,
-    [PEAL_KEY_BOOLEANS] = keep_texts,    [PEAL_KEY_WORD] = keep_texts,
-    [PEAL_KEY_LITERAL] = keep_texts,     [PEAL_KEY_EXPRESSION] = keep_texts,
-    [PEAL_KEY_CONDITION] = keep_texts,   [PEAL_KEY_AXES] = keep_texts,
-    [PEAL_KEY_LIST] = keep_texts,        [PEAL_KEY_ARGUMENTS] = keep_texts,
-    [PEAL_KEY_AMOUNT] = keep_texts,      [PEAL_KEY_RANGES] = keep_texts,
-    [PEAL_KEY_DIRECTION] = keep_texts,   [PEAL_KEY_PART] = keep_texts,
-    [PEAL_KEY_PEERS] = keep_peers,       [PEAL_KEY_POINTS] = keep_points,
-    [PEAL_KEY_MESSAGE] = keep_points,    [PEAL_KEY_ACCESSES] = keep_accesses,
-    [PEAL_KEY_EXCHANGE] = keep_accesses, [PEAL_KEY_REDUCTIONS] = keep_reductions,
-    [PEAL_KEY_PRINT] = keep_columns};
+static key_keeper *const keepers[PEAL_KEY_TYPE_COUNT] = {[PEAL_KEY_TEXT] = keep_texts,
+                                                         [PEAL_KEY_NAME] = keep_texts,
+                                                         [PEAL_KEY_NAMES] = keep_texts,
+                                                         [PEAL_KEY_PAIR] = keep_texts,
+                                                         [PEAL_KEY_BOOLEANS] = keep_texts,
+                                                         [PEAL_KEY_WORD] = keep_texts,
+                                                         [PEAL_KEY_LITERAL] = keep_texts,
+                                                         [PEAL_KEY_EXPRESSION] = keep_texts,
+                                                         [PEAL_KEY_CONDITION] = keep_texts,
+                                                         [PEAL_KEY_AXES] = keep_texts,
+                                                         [PEAL_KEY_LIST] = keep_texts,
+                                                         [PEAL_KEY_ARGUMENTS] = keep_texts,
+                                                         [PEAL_KEY_AMOUNT] = keep_texts,
+                                                         [PEAL_KEY_RANGES] = keep_texts,
+                                                         [PEAL_KEY_CUTS] = keep_texts,
+                                                         [PEAL_KEY_DIRECTION] = keep_texts,
+                                                         [PEAL_KEY_PART] = keep_texts,
+                                                         [PEAL_KEY_PEERS] = keep_peers,
+                                                         [PEAL_KEY_POINTS] = keep_points,
+                                                         [PEAL_KEY_MESSAGE] = keep_points,
+                                                         [PEAL_KEY_ACCESSES] = keep_accesses,
+                                                         [PEAL_KEY_EXCHANGE] = keep_accesses,
+                                                         [PEAL_KEY_REDUCTIONS] = keep_reductions,
+                                                         [PEAL_KEY_PRINT] = keep_columns};
 
 static void keep_row(peal_graph *graph, const peal_key *key, void *desc)
 {

@@ -265,6 +265,9 @@ uint64_t peal_hash_graph(const peal_graph_data *data)
     for (int k = 0; k < PEAL_RANK_AXES; k++) {
         add_expr(&h, data->topology.dims[k]);
         add_integer(&h, data->topology.periodic[k]);
+        add_integer(&h, data->topology.cut_count[k]);
+        for (int i = 0; i < data->topology.cut_count[k]; i++)
+            add_expr(&h, data->topology.cut[k][i]);
     }
     add_integer(&h, data->array_count);
     for (int i = 0; i < data->array_count; i++)

@@ -68,7 +68,12 @@ static const peal_key topology_keys[] = {
      AT(peal_topology_desc, dims)},
     {"periodic", PEAL_KEY_BOOLEANS, false, NULL,
      "whether the last rank's neighbour is the first one; one value: for all axes",
-     AT(peal_topology_desc, periodic)}};
+     AT(peal_topology_desc, periodic)},
+    {"cuts", PEAL_KEY_CUTS, false, "auto",
+     "where the axis is cut, from 0 to the fields' size: [0, 100, 512] are two parts; `auto`: "
+     "equal "
+     "parts, the first ones larger by a point (or `align`) if need be",
+     AT(peal_topology_desc, cuts)}};
 
 static const peal_key field_keys[] = {
     {"like", PEAL_KEY_NAME, false, NULL, "copies another field's keys; those beside it replace",
@@ -392,6 +397,7 @@ static const peal_key_kind kinds[PEAL_KEY_TYPE_COUNT] = {
     [PEAL_KEY_AMOUNT] = {"an amount: a number, or a list by axis of numbers or [low, high]",
                          "amount", TEXT},
     [PEAL_KEY_RANGES] = {"ranges [[first, end], ...] by axis", "ranges", TEXT},
+    [PEAL_KEY_CUTS] = {"a list [0, ..., size] or `auto` by axis", "cuts", TEXT},
     [PEAL_KEY_DIRECTION] = {"a direction such as [0, -1]", "direction", TEXT},
     [PEAL_KEY_PART] = {"interior, boundary or an amount", "part", TEXT},
     [PEAL_KEY_PEERS] = {"a direction, a rank, {ranks: [0, 2]}, a list, all, or {along: x}", "peer",

@@ -38,6 +38,7 @@ typedef enum peal_key_type {
     PEAL_KEY_ARGUMENTS,  /* as a text each */
     PEAL_KEY_AMOUNT,     /* an amount */
     PEAL_KEY_RANGES,     /* [[first, end], ...] */
+    PEAL_KEY_CUTS,       /* [[0, ..., size], auto, ...] */
     PEAL_KEY_DIRECTION,  /* [0, -1] */
     PEAL_KEY_PART,       /* interior, boundary or an amount */
     PEAL_KEY_PEERS,      /* direction, rank, list, all, {along: x} */

@@ -179,6 +179,7 @@ static peal_key_reader *const readers[PEAL_KEY_TYPE_COUNT] = {
     [PEAL_KEY_ARGUMENTS] = read_texts,
     [PEAL_KEY_AMOUNT] = read_list,
     [PEAL_KEY_RANGES] = read_list,
+    [PEAL_KEY_CUTS] = read_list,
     [PEAL_KEY_DIRECTION] = read_list,
     [PEAL_KEY_PART] = read_list,
     [PEAL_KEY_PEERS] = peal_reader_peers,

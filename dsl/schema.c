@@ -34,6 +34,9 @@ static const struct {
                "{'$ref': '#/definitions/ends'}]}}]}"},
     {"ranges", "{'type': 'array', 'minItems': 1, 'maxItems': 4, 'items': "
                "{'$ref': '#/definitions/ends'}}"},
+    {"cuts", "{'anyOf': [{'enum': ['auto']}, {'type': 'array', 'minItems': 1, 'maxItems': 3, "
+             "'items': {'anyOf': [{'enum': ['auto']}, {'type': 'array', 'minItems': 2, 'items': "
+             "{'$ref': '#/definitions/expression'}}]}}]}"},
     {"direction", "{'type': 'array', 'minItems': 1, 'maxItems': 3, 'items': "
                   "{'$ref': '#/definitions/expression'}}"},
     {"peer", "{'anyOf': [{'$ref': '#/definitions/expression'}, "

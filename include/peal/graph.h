@@ -121,6 +121,7 @@ typedef struct peal_topology_desc {
     peal_source source;
     const char *dims;     /* "[2, auto]" or "auto" */
     const char *periodic; /* "[true, false]" or "true" */
+    const char *cuts;     /* "[[0, 100, 512], auto]" */
 } peal_topology_desc;
 
 typedef struct peal_field_desc {

@@ -30,9 +30,10 @@ static int64_t tile_along(const common_input *c, const peal_task_statement *task
 
 static int64_t largest_part(const field_shape *shape, int axis, int ranks)
 {
-    int64_t most = 0, ends[2] = {0, ranks - 1}, lo, hi;
-    for (int i = 0; i < 2; i++) {
-        part_along(shape, axis, (int)ends[i], ranks, &lo, &hi);
+    int64_t most = 0, lo, hi;
+    int step = shape->cut[axis] || ranks < 2 ? 1 : ranks - 1; /* equal parts: the ends will do */
+    for (int position = 0; position < ranks; position += step) {
+        part_along(shape, axis, position, ranks, &lo, &hi);
         most = hi - lo > most ? hi - lo : most;
     }
     return most;

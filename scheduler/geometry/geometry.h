@@ -21,6 +21,7 @@ typedef struct field_shape {
     int64_t whole[PEAL_AXES]; /* points before coarsening and staggering: what is cut */
     int64_t halo[PEAL_AXES][2];
     int64_t align[PEAL_AXES], stagger[PEAL_AXES], coarsen[PEAL_AXES];
+    const int64_t *cut[PEAL_RANK_AXES]; /* the topology's; NULL: equal parts */
 } field_shape;
 
 peal_status amount_of(const pass_context *pass, const peal_scope *scope, const peal_amount *amount,
@@ -45,6 +46,14 @@ void read_cut_rules(const common_input *c, const pass_context *pass, cut_rules *
 int cut_suits(const common_input *c, const cut_rules *rules, const int dims[PEAL_RANK_AXES]);
 /* Reports every field and tile that the dims of the job do not suit. */
 peal_status check_cuts(const common_input *c, const pass_context *pass);
+
+/* ---- given_cuts.c ---- */
+
+/* The cuts that the topology gives, and the dims that follow; other dims are left alone. */
+peal_status read_given_cuts(common_input *c, const pass_context *pass, int dims[PEAL_RANK_AXES]);
+/* Whether they suit every field of the axis. */
+peal_status check_given_cuts(const common_input *c, const pass_context *pass,
+                             const cut_rules *rules);
 
 /* ---- topology.c ---- */
 

@@ -1,8 +1,8 @@
 /* Shapes of fields: their points over all ranks, and how an axis is cut.
  *
  * An axis is cut in units of `align` points; the first (units mod ranks) parts are one unit longer.
- * A coarsened point c lives where c * coarsen lives; a staggered axis has its extra points at the
- * last rank (none if periodic). */
+ * Or the topology says where. A coarsened point c lives where c * coarsen lives; a staggered axis
+ * has its extra points at the last rank (none if periodic). */
 #include "scheduler/geometry/geometry.h"
 
 peal_status amount_of(const pass_context *pass, const peal_scope *scope, const peal_amount *amount,
@@ -46,7 +46,7 @@ peal_status shape_of(const common_input *c, const pass_context *pass, const peal
                      int array, field_shape *out)
 {
     const peal_array *a = &c->graph->arrays[array];
-    field_shape s = {.axis_count = a->axis_count};
+    field_shape s = {.axis_count = a->axis_count, .cut = {c->cut[0], c->cut[1], c->cut[2]}};
     peal_status status = amount_of(pass, scope, &a->halo, s.halo);
     for (int k = 0; !status && k < a->axis_count; k++) {
         status = positive(pass, scope, a, a->size[k], 1, 1, &s.whole[k], "an extent");
@@ -83,13 +83,20 @@ int ranks_along(const common_input *c, int axis)
 
 void part_along(const field_shape *s, int axis, int position, int ranks, int64_t *lo, int64_t *hi)
 {
-    int64_t units = peal_ceil_divide(s->whole[axis], s->align[axis]);
-    int64_t base = units / ranks, longer = units % ranks;
-    int64_t first = position * base + (position < longer ? position : longer);
-    int64_t end = first + base + (position < longer);
-    int64_t low = first * s->align[axis], high = end * s->align[axis];
-    if (high > s->whole[axis])
-        high = s->whole[axis];
+    int64_t low, high;
+    if (axis < PEAL_RANK_AXES && s->cut[axis]) {
+        low = s->cut[axis][position];
+        high = s->cut[axis][position + 1];
+    } else {
+        int64_t units = peal_ceil_divide(s->whole[axis], s->align[axis]);
+        int64_t base = units / ranks, longer = units % ranks;
+        int64_t first = position * base + (position < longer ? position : longer);
+        int64_t end = first + base + (position < longer);
+        low = first * s->align[axis];
+        high = end * s->align[axis];
+        if (high > s->whole[axis])
+            high = s->whole[axis];
+    }
     *lo = peal_ceil_divide(low, s->coarsen[axis]);
     *hi = peal_ceil_divide(high, s->coarsen[axis]);
     if (position == ranks - 1 && *hi > *lo) /* a rank needs a point beside these */

@@ -145,13 +145,21 @@ static peal_status given_dims(const common_input *c, const pass_context *pass, s
     peal_scope scope = {.graph = c->graph, .ranks = c->machine.ranks};
     *product = 1;
     for (int k = 0; k < t->axis_count; k++) {
-        s->automatic[k] = !t->dims[k];
+        s->automatic[k] = !t->dims[k] && !c->cut[k];
+        *product *= c->cut[k] ? s->dims[k] : 1;
         if (!t->dims[k])
             continue;
         int64_t dim;
         peal_status status = peal_expr_integer(t->dims[k], &scope, 1, &dim, pass->diagnostics);
         if (status)
             return status;
+        if (c->cut[k] && dim == s->dims[k])
+            continue;
+        if (c->cut[k])
+            return peal_report(pass->diagnostics, PEAL_E_CUTS_MISMATCH, t->cut[k][0]->source,
+                               "leave the axis out of `dims`, or write as many parts as it says",
+                               "the cuts of axis %c make %d parts, `dims` says %lld", "xyz"[k],
+                               s -> dims[k], (long long)dim);
         if (dim < 1 || dim > c->machine.ranks)
             return peal_report(pass->diagnostics, PEAL_E_TOPOLOGY_MISMATCH, t->dims[k]->source,
                                "give as many ranks along the axes as the run has, or `auto`",
@@ -191,7 +199,13 @@ peal_status choose_dims(common_input *c, const pass_context *pass)
     search s = {.rules = &rules, .dims = {1, 1, 1}, .best_dims = {1, 1, 1}};
     int64_t product = 1;
     memcpy(c->periodic, t->periodic, sizeof(c->periodic)); /* shapes depend on it */
+    peal_status read = read_given_cuts(c, pass, s.dims);
+    if (read)
+        return read;
     read_cut_rules(c, pass, &rules);
+    read = check_given_cuts(c, pass, &rules);
+    if (read)
+        return read;
     for (int i = 0; i < c->graph->array_count; i++)
         s.field_count += rules.known[i];
     if (t->given) {

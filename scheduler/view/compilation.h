@@ -46,10 +46,11 @@ typedef struct common_input {
     peal_mode mode;
     int dims[PEAL_RANK_AXES];
     bool periodic[PEAL_RANK_AXES];
-    const peal_statement **statement; /* by id */
-    int *statement_loop;              /* by id: the innermost loop, or LOOP_* */
-    int *statement_section;           /* by id: LOOP_* */
-    bool *statement_awaited;          /* by id: some `after` names it */
+    const int64_t *cut[PEAL_RANK_AXES]; /* dims + 1 points: 0, where parts end; NULL: equal parts */
+    const peal_statement **statement;   /* by id */
+    int *statement_loop;                /* by id: the innermost loop, or LOOP_* */
+    int *statement_section;             /* by id: LOOP_* */
+    bool *statement_awaited;            /* by id: some `after` names it */
     hidden_array *hidden;
     int hidden_count, hidden_capacity;
     int *statement_hidden;        /* by id: first hidden array; -1: none */

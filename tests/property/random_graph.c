@@ -10,6 +10,7 @@
 const char *const random_feature_names[] = {
     [F_SWAP] = "swap",
     [F_PERIODIC] = "periodic axis",
+    [F_CUTS] = "given cuts",
     [F_RUNTIME_WHEN] = "run-time when",
     [F_UNTIL] = "until",
     [F_NESTED] = "loop in a loop",
@@ -168,16 +169,50 @@ static void add_field(random_graph *g, int i)
                          .halo = halo, .align = align, .coarsen = coarsen, .stagger = stagger);
 }
 
+/* Where axis k is cut: every part has the points that choose_ranks wants, the rest goes anywhere.
+ */
+static int say_cuts(const random_graph *g, uint64_t *state, int k, char *text)
+{
+    int unit = g->coarsens ? 2 : 1, least = g->coarsens ? 4 : 3, at = 0;
+    int rest = (g->size[k] - least * g->dims[k]) / unit, used = sprintf(text, "[0");
+    for (int part = 1; part < g->dims[k]; part++) {
+        int more = random_below(state, rest + 1);
+        at += least + more * unit;
+        rest -= more;
+        used += sprintf(text + used, ", %d", at);
+    }
+    return used + sprintf(text + used, ", %d]", g->size[k]);
+}
+
+/* Random numbers are its own, so that a seed's graph stays what it is. */
+static const char *choose_cuts(random_graph *g, char *text)
+{
+    uint64_t state = g->state ^ 0x6a09e667f3bcc909u;
+    bool any = false;
+    int used = sprintf(text, "[");
+    for (int k = 0; k < g->axis_count; k++) {
+        bool cut = g->dims[k] > 1 && random_below(&state, 3) == 0;
+        used += sprintf(text + used, "%s", k ? ", " : "");
+        used += cut ? say_cuts(g, &state, k, text + used) : sprintf(text + used, "auto");
+        any |= cut;
+    }
+    sprintf(text + used, "]");
+    if (any)
+        random_use(g, F_CUTS);
+    return any ? text : "auto";
+}
+
 static void add_topology(random_graph *g)
 {
-    char dims[64], periodic[64];
+    char dims[64], periodic[64], text[128];
+    const char *cuts = choose_cuts(g, text);
     int used = sprintf(periodic, "[");
     for (int k = 0; k < g->axis_count; k++)
         used += sprintf(periodic + used, "%s%s", k ? ", " : "", g->periodic[k] ? "true" : "false");
     sprintf(periodic + used, "]");
     random_per_axis(g, g->dims, dims);
-    random_say(g, "topology: {dims: %s, periodic: %s}\n", dims, periodic);
-    peal_graph_set_topology(g->graph, .dims = dims, .periodic = periodic);
+    random_say(g, "topology: {dims: %s, periodic: %s, cuts: %s}\n", dims, periodic, cuts);
+    peal_graph_set_topology(g->graph, .dims = dims, .periodic = periodic, .cuts = cuts);
 }
 
 static const char *random_condition(random_graph *g)

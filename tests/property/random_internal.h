@@ -10,6 +10,7 @@ enum { FIELDS = 6, TASKS = 60, TEXT = 32768, READS = 3, TILES = 2000 };
 typedef enum feature {
     F_SWAP,
     F_PERIODIC,
+    F_CUTS,
     F_RUNTIME_WHEN,
     F_UNTIL,
     F_NESTED,

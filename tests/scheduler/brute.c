@@ -28,6 +28,9 @@ int brute_owner_along(const brute_field *f, int axis, int64_t p)
     int64_t fine = p * f->coarsen[axis], units = 0;
     if (fine >= f->whole[axis])
         return f->dims[axis] - 1;
+    for (int rank = 0; f->end[axis]; rank++)
+        if (fine < f->end[axis][rank])
+            return rank;
     for (int64_t at = 0; at < f->whole[axis]; at += f->align[axis])
         units++;
     int64_t unit = fine / f->align[axis];

@@ -12,6 +12,7 @@ typedef struct brute_field {
     int64_t size[PEAL_AXES];  /* points that it has in the end */
     int64_t align[PEAL_AXES], coarsen[PEAL_AXES], stagger[PEAL_AXES], halo[PEAL_AXES][2];
     int dims[PEAL_AXES];
+    const int64_t *end[PEAL_AXES]; /* of the parts, before coarsening; NULL: they are equal */
     bool periodic[PEAL_AXES];
 } brute_field;
 

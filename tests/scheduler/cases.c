@@ -94,6 +94,21 @@ const graph_case graph_cases[] = {
      22, NULL},
     {HEAD "topology: {dims: [1, 1]}\nfields: {u: {size: [8, 8]}}\n", 2, PEAL_E_TOPOLOGY_MISMATCH, 3,
      11, NULL},
+    /* cuts */
+    {HEAD "topology: {cuts: [[0, 3, 9]]}\nfields: {u: {size: 8}}\n", 2, PEAL_E_CUTS_MISMATCH, 3, 26,
+     "8 points"},
+    {HEAD "topology: {cuts: [[1, 8]]}\nfields: {u: {size: 8}}\n", 1, PEAL_E_CUTS_MISMATCH, 3, 20,
+     "not at 0"},
+    {HEAD "topology: {cuts: [[0, 5, 5, 8]]}\nfields: {u: {size: 8}}\n", 3, PEAL_E_CUTS_MISMATCH, 3,
+     26, "5 after 5"},
+    {HEAD "topology: {cuts: [[0, 3, 8]]}\nfields: {u: {size: 8}, v: {size: 8, align: 2}}\n", 2,
+     PEAL_E_CUTS_MISMATCH, 3, 23, "`v` only at multiples of 2"},
+    {HEAD "topology: {dims: [3], cuts: [[0, 3, 8]]}\nfields: {u: {size: 8}}\n", 3,
+     PEAL_E_CUTS_MISMATCH, 3, 31, "make 2 parts, `dims` says 3"},
+    {HEAD "topology: {cuts: [[0, 3, 8]]}\nfields: {u: {size: 8}}\n", 3, PEAL_E_TOPOLOGY_MISMATCH, 3,
+     11, NULL},
+    {HEAD "topology: {cuts: [[0, 1, 8]]}\nfields: {u: {size: 8, halo: 2}}\n", 2,
+     PEAL_E_HALO_TOO_WIDE, 4, 29, "rank 0"},
     /* parts */
     {HEAD "topology: {dims: 2}\nfields: {u: {size: 8, align: 2}, c: {like: u, align: 3, coarsen: "
           "2}}\n",

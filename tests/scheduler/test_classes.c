@@ -105,7 +105,7 @@ typedef struct sample {
     peal_graph *graph;
     int ranks, axes;
     bool same_cut; /* fields end on a rank at the same points */
-    char about[200];
+    char about[400];
 } sample;
 
 /* Lists of numbers, one an axis. */
@@ -118,12 +118,25 @@ static char *list(char *text, int axes, const int *value)
     return text;
 }
 
+/* Parts of so many points, multiples of `align`, instead of equal ones. */
+static int list_cuts(uint64_t *state, int dims, int align, char *text, int *size)
+{
+    int used = sprintf(text, "[0");
+    *size = 0;
+    for (int part = 0; part < dims; part++) {
+        *size += align * (2 + (random_below(state, 3) ? 0 : random_below(state, 3)));
+        used += sprintf(text + used, ", %d", *size);
+    }
+    return used + sprintf(text + used, "]");
+}
+
 static void begin_sample(sample *s, uint64_t seed)
 {
     uint64_t state = seed * 0x9e3779b97f4a7c15u;
     int dims[3], size[3], coarsen[3], align[3];
-    char text[5][48];
+    char text[5][48], cuts[400] = "[";
     const char *periodic = ONE_OF(&state, "true", "false", "false");
+    bool uneven = random_below(&state, 3) == 0;
     *s = (sample){.ranks = 1, .axes = 1 + random_below(&state, 3)};
     for (int k = 0; k < s->axes; k++) {
         dims[k] = 1 + random_below(&state, s->axes == 1 ? 40 : 7);
@@ -131,17 +144,24 @@ static void begin_sample(sample *s, uint64_t seed)
         align[k] = coarsen[k] * (random_below(&state, 4) ? 1 : 2);
         size[k] = dims[k] * (2 + random_below(&state, 5)) + random_below(&state, 7);
         s->ranks *= dims[k];
+        strcat(cuts, k ? ", " : "");
+        if (uneven && random_below(&state, 3))
+            list_cuts(&state, dims[k], align[k], cuts + strlen(cuts), &size[k]);
+        else
+            strcat(cuts, "auto");
     }
+    strcat(cuts, "]");
     assert_int_equal(peal_graph_create("classes", &s->graph), 0);
-    snprintf(s->about, sizeof(s->about), "seed %llu: dims %s, size %s, coarsen %s, periodic %s",
+    snprintf(s->about, sizeof(s->about),
+             "seed %llu: dims %s, size %s, coarsen %s, periodic %s, cuts %.150s",
              (unsigned long long)seed, list(text[0], s->axes, dims), list(text[1], s->axes, size),
-             list(text[2], s->axes, coarsen), periodic);
+             list(text[2], s->axes, coarsen), periodic, cuts);
     list(text[3], s->axes, align);
-    bool aligned = random_below(&state, 2);
-    s->same_cut = aligned && random_below(&state, 4);
+    bool aligned = random_below(&state, 2) || uneven;
+    s->same_cut = aligned && (random_below(&state, 4) || uneven);
     size[0] += s->same_cut ? 0 : random_below(&state, 9);
     list(text[4], s->axes, size);
-    peal_graph_set_topology(s->graph, .dims = text[0], .periodic = periodic);
+    peal_graph_set_topology(s->graph, .dims = text[0], .periodic = periodic, .cuts = cuts);
     peal_graph_add_field(s->graph, .name = "u", .size = text[1],
                          .halo = ONE_OF(&state, "1", "2", "[1]"),
                          .align = aligned ? text[3] : NULL);

@@ -34,7 +34,33 @@ const char *trial_amounts(const trial *t, int64_t (*value)[2], char *text)
     return text;
 }
 
-static void choose_field(trial *t)
+/* Where parts end, at random multiples of `align`; not always. */
+static void choose_cuts(trial *t, int k)
+{
+    brute_field *f = &t->f;
+    int64_t at = 0;
+    if (f->dims[k] < 2 || trial_below(t, 3))
+        return;
+    for (int part = 0; part < f->dims[k] - 1; part++)
+        t->end[k][part] = at += f->align[k] * (1 + trial_below(t, 4));
+    f->whole[k] = t->end[k][f->dims[k] - 1] = at + 1 + trial_below(t, 8);
+    f->end[k] = t->end[k];
+}
+
+/* "[[0, 3, 8], auto]" */
+static void list_cuts(const trial *t, char *text)
+{
+    int used = sprintf(text, "[");
+    for (int k = 0; k < t->f.axis_count; k++) {
+        used += sprintf(text + used, "%s%s", k ? ", " : "", t->f.end[k] ? "[0" : "auto");
+        for (int part = 0; t->f.end[k] && part < t->f.dims[k]; part++)
+            used += sprintf(text + used, ", %d%s", (int)t->f.end[k][part],
+                            part + 1 < t->f.dims[k] ? "" : "]");
+    }
+    sprintf(text + used, "]");
+}
+
+static void choose_field(trial *t, bool automatic)
 {
     brute_field *f = &t->f;
     f->axis_count = 1 + trial_below(t, 3);
@@ -53,6 +79,8 @@ static void choose_field(trial *t)
         f->halo[k][0] = trial_below(t, 3);
         f->halo[k][1] = trial_below(t, 3);
         t->ranks *= f->dims[k];
+        if (!automatic)
+            choose_cuts(t, k);
     }
 }
 
@@ -60,7 +88,8 @@ void trial_begin(trial *t, uint64_t seed, bool automatic)
 {
     *t = (trial){.seed = seed, .state = seed * 0x9e3779b97f4a7c15u};
     char size[64], halo[96], align[64], stagger[64], coarsen[64], dims[64], periodic[64];
-    choose_field(t);
+    char cuts[128];
+    choose_field(t, automatic);
     brute_finish(&t->f);
     int64_t wide[PEAL_AXES];
     for (int k = 0; k < PEAL_AXES; k++)
@@ -80,16 +109,17 @@ void trial_begin(trial *t, uint64_t seed, bool automatic)
         sprintf(dims + used, "]");
     }
     peal_graph_add_kernels(t->graph, "k.c", PEAL_HERE);
-    peal_graph_set_topology(t->graph, .dims = dims, .periodic = periodic);
+    list_cuts(t, cuts);
+    peal_graph_set_topology(t->graph, .dims = dims, .periodic = periodic, .cuts = cuts);
     peal_graph_add_field(t->graph, .name = "u", .size = trial_list(t, t->f.whole, size),
                          .halo = trial_amounts(t, t->f.halo, halo),
                          .align = trial_list(t, t->f.align, align),
                          .stagger = trial_list(t, t->f.stagger, stagger),
                          .coarsen = trial_list(t, t->f.coarsen, coarsen));
     snprintf(t->about, sizeof(t->about),
-             "seed %llu: %d ranks, dims %s, periodic %s, size %s, halo %s, align %s, stagger %s, "
-             "coarsen %s",
-             (unsigned long long)seed, t->ranks, dims, periodic, size, halo, align, stagger,
+             "seed %llu: %d ranks, dims %s, cuts %s, periodic %s, size %s, halo %s, align %s, "
+             "stagger %s, coarsen %s",
+             (unsigned long long)seed, t->ranks, dims, cuts, periodic, size, halo, align, stagger,
              coarsen);
 }
 

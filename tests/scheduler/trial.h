@@ -10,6 +10,7 @@
 typedef struct trial {
     uint64_t seed, state;
     brute_field f;
+    int64_t end[PEAL_AXES][8]; /* of f */
     int ranks;
     peal_graph *graph;
     peal_diagnostics *diagnostics;

@@ -135,6 +135,9 @@ typedef struct peal_topology {
     int axis_count;
     const peal_expr *dims[PEAL_RANK_AXES]; /* NULL: auto */
     bool periodic[PEAL_RANK_AXES];
+    /* By axis: 0 and the end of each part. NULL: parts are equal, but for a unit of `align` */
+    const peal_expr *const *cut[PEAL_RANK_AXES];
+    int cut_count[PEAL_RANK_AXES];
     peal_source source;
 } peal_topology;
 
