@@ -17,6 +17,12 @@ void peal_machine_ranks(const peal_machine *machine, int process, int *first, in
         *first = *end = 0;
         return;
     }
+    if (machine->process_of) {
+        for (*first = 0; machine->process_of[*first] != process; ++*first)
+            continue;
+        *end = *first + 1;
+        return;
+    }
     /* the smallest r with r * processes / ranks >= process */
     *first = (int)((process * ranks + processes - 1) / processes);
     *end = (int)(((process + 1) * ranks + processes - 1) / processes);

@@ -71,6 +71,8 @@ static bool processes_are_alike(const common_input *c)
         one_host &= host[i] == host[0];
         apart &= host[i] == host[0] + i;
     }
+    if (c->machine.process_of) /* neighbours lie anywhere */
+        return false;
     return c->machine.processes == 1 ||
            (c->machine.processes == c->machine.ranks && (one_host || apart));
 }

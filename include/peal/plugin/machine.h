@@ -101,7 +101,7 @@ extern const peal_machine_traits peal_traits_host, peal_traits_accelerator;
 
 typedef struct peal_machine {
     int ranks;
-    int processes;       /* rank r lives in process r * processes / ranks (blocks of ranks) */
+    int processes;
     int workers;         /* threads that execute one rank's tiles; at least 1 */
     int64_t cache_bytes; /* of one core: what a tile's data should fit in */
     int64_t tile_points; /* of a tile whose shape nothing depends on, where the spec gives none; 0:
@@ -113,6 +113,8 @@ typedef struct peal_machine {
     bool apart;          /* each process counts as a host of its own (`--transport tcp`) */
     peal_transport_kind network;       /* between hosts; PEAL_TRANSPORT_SELF (0): by tcp */
     const peal_machine_traits *traits; /* the backend's; NULL: of accelerators or CPUs in general */
+    const int *process_of;             /* by rank, one a process; NULL: rank r lives in process
+                                          r * processes / ranks (blocks of ranks) */
 } peal_machine;
 
 const peal_machine_traits *peal_machine_traits_of(const peal_machine *machine);
@@ -120,7 +122,8 @@ const peal_machine_traits *peal_machine_traits_of(const peal_machine *machine);
 /* The process that hosts a rank. */
 static inline int peal_machine_process(const peal_machine *machine, int rank)
 {
-    return (int)((int64_t)rank * machine->processes / machine->ranks);
+    return machine->process_of ? machine->process_of[rank]
+                               : (int)((int64_t)rank * machine->processes / machine->ranks);
 }
 
 /* How many hosts there are. They are numbered as their first processes come. */
