@@ -23,21 +23,13 @@ static void create(peal_session *session, application *app, int n, bool lent)
     size_t bytes = (heat_points(&app->grid) * sizeof(double) + 63) / 64 * 64;
     for (int i = 0; i < 2; i++) {
         app->lent[i] = lent ? aligned_alloc(64, bytes) : NULL;
-        const peal_halo_desc desc = {
-            .size_bytes = sizeof(desc),
-            .dims = {ranks, 1, 1},
-            .periodic = {true, true, true},
-            .axis_count = 3,
-            .extent = {(int64_t)ranks * n, n, n},
-            .own_origin = {(int64_t)rank * n, 0, 0},
-            .own_extent = {n, n, n},
-            .width = {1, 1, 1},
-            .field_count = 1,
-            .field = {{.type = PEAL_F64, .data = app->lent[i]}},
-        };
         peal_exchange_array array;
-        bench_require(session, peal_exchange_create(session, &desc, &app->exchange[i]), "create");
-        bench_require(session, peal_exchange_view(app->exchange[i], -1, 0, &array), "view");
+        peal_status status = peal_exchange_create(
+            session, &app->exchange[i], .axis_count = 3, .lo = {(int64_t)rank * n, 0, 0},
+            .hi = {(int64_t)(rank + 1) * n, n, n}, .periodic = {true, true, true},
+            .field = {{PEAL_F64, .data = {app->lent[i]}, .width = {{1, 1}, {1, 1}, {1, 1}}}});
+        bench_require(session, status, "create");
+        bench_require(session, peal_exchange_view(app->exchange[i], 0, &array), "view");
         app->u[i] = array.data;
         app->grid.pitch = array.stride[1];
         app->grid.plane = array.stride[2];
@@ -59,7 +51,7 @@ static void run_steps(peal_session *session, application *app, bool overlap, lon
         const double *u = app->u[step % 2];
         double *un = app->u[(step + 1) % 2];
         peal_exchange *exchange = app->exchange[step % 2];
-        peal_status status = peal_exchange_start(exchange, NULL);
+        peal_status status = peal_exchange_start(exchange, 0, NULL);
         if (overlap) {
             /* Columns next to y and z images need the exchange too: only the inner box is free. */
             heat_inner(&app->grid, u, un);

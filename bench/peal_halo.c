@@ -33,7 +33,7 @@ static bool visit(const halo_case *c, int field, const peal_exchange_array *arra
         for (int64_t y = 0; y < c->n + 2; y++) {
             for (int64_t x = 0; x < c->n + 2; x++) {
                 double *at = u + x + y * array->stride[1] + z * array->stride[2];
-                double right = value(c, field, array->origin[0] + x - 1, y - 1, z - 1);
+                double right = value(c, field, array->lo[0] + x - 1, y - 1, z - 1);
                 bool own = x >= 1 && x <= c->n && y >= 1 && y <= c->n && z >= 1 && z <= c->n;
                 if (fill) {
                     *at = own ? right : -1;
@@ -48,7 +48,7 @@ static bool visit(const halo_case *c, int field, const peal_exchange_array *arra
 
 static void exchange_once(peal_session *session, peal_exchange *exchange)
 {
-    bench_require(session, peal_exchange_start(exchange, NULL), "start");
+    bench_require(session, peal_exchange_start(exchange, 0, NULL), "start");
     bench_require(session, peal_exchange_wait(exchange), "wait");
 }
 
@@ -58,7 +58,7 @@ static bool verify_exchange(peal_session *session, const halo_case *c, peal_exch
     for (int pass = 0; pass < 2; pass++) {
         for (int f = 0; f < c->fields; f++) {
             peal_exchange_array array;
-            bench_require(session, peal_exchange_view(exchange, -1, f, &array), "view");
+            bench_require(session, peal_exchange_view(exchange, f, &array), "view");
             good = visit(c, f, &array, pass == 0) && good;
         }
         if (pass == 0) {
@@ -74,21 +74,18 @@ static void run_exchange(peal_session *session, const halo_case *c, bool lent)
     size_t bytes = (size_t)(c->n + 2) * (size_t)(c->n + 2) * (size_t)(c->n + 2) * sizeof(double);
     peal_halo_desc desc = {
         .size_bytes = sizeof(desc),
-        .dims = {2, 1, 1},
-        .periodic = {true, true, true},
+        .source = PEAL_HERE,
         .axis_count = 3,
-        .extent = {2 * c->n, c->n, c->n},
-        .own_origin = {peal_session_process(session) * c->n, 0, 0},
-        .own_extent = {c->n, c->n, c->n},
-        .width = {1, 1, 1},
-        .field_count = c->fields,
+        .lo = {peal_session_process(session) * c->n, 0, 0},
+        .hi = {(peal_session_process(session) + 1) * c->n, c->n, c->n},
+        .periodic = {true, true, true},
     };
     for (int f = 0; f < c->fields; f++) {
-        desc.field[f].type = PEAL_F64;
-        desc.field[f].data = lent ? aligned_alloc(64, (bytes + 63) / 64 * 64) : NULL;
+        desc.field[f] = (peal_halo_field){PEAL_F64, .width = {{1, 1}, {1, 1}, {1, 1}}};
+        desc.field[f].data[0] = lent ? aligned_alloc(64, (bytes + 63) / 64 * 64) : NULL;
     }
     peal_exchange *exchange;
-    bench_require(session, peal_exchange_create(session, &desc, &exchange), "create");
+    bench_require(session, peal_exchange_create_desc(session, &desc, &exchange), "create");
     bench_result r = {"halo", c->test, "peal", lent ? "exchange-lent" : "exchange", "peal", 0,
                       {0},    true,    0};
     r.verified = verify_exchange(session, c, exchange);
@@ -105,7 +102,7 @@ static void run_exchange(peal_session *session, const halo_case *c, bool lent)
     bench_print(&r);
     bench_require(session, peal_exchange_destroy(exchange), "destroy");
     for (int f = 0; f < c->fields; f++) {
-        free(desc.field[f].data);
+        free(desc.field[f].data[0]);
     }
 }
 

@@ -1,21 +1,25 @@
 /* A halo exchange alone, for applications that keep their own loop: no task is declared.
  *
- *     peal_halo_desc desc = {.size_bytes = sizeof(desc), .dims = {2, 1, 1}, .periodic = {1, 1, 1},
- *                                .axis_count = 3, .extent = {24, 12, 12}, .width = {1, 1, 1},
- *                                .own_origin = {12 * rx, 0, 0}, .own_extent = {12, 12, 12},
- *                                .field_count = 1, .field = {{.type = PEAL_F64, .data = u}}};
- *     peal_exchange_create(session, &desc, &exchange);
+ *     peal_exchange *halo;
+ *     peal_exchange_create(session, &halo, .axis_count = 2,
+ *                          .lo = {x0, y0}, .hi = {x1, y1}, .periodic = {true, true},
+ *                          .field = {{PEAL_F64, .data = {u}, .width = {{1, 1}, {1, 1}}}});
  *     for (...) {
- *         peal_exchange_start(exchange, NULL);
+ *         peal_exchange_start(halo, 0, NULL);
  *         interior();
- *         peal_exchange_wait(exchange);
+ *         peal_exchange_wait(halo);
  *         border();
  *     }
- *     peal_exchange_destroy(exchange);
+ *     peal_exchange_destroy(halo);
  *
- * An exchange gives every halo point (corners included) that another rank owns, or that is an image
- * beyond a periodic end, its owner's value. Halo points beyond an end that is not periodic are left
- * alone. Start and wait run on the calling thread and neither allocate, lock nor call the system
+ * Each process states the points that it owns: lo <= p < hi in coordinates of the whole grid. How
+ * many processes there are along each axis, where the axes are cut and who is whose neighbour
+ * follows; cuts may be uneven, and processes lie in the grid in any order.
+ *
+ * An exchange gives every halo point (corners included) that another process owns, or that is an
+ * image beyond a periodic end, its owner's value. Of halo points beyond an end that is not
+ * periodic, those beside my own points are left alone, and the others have what the neighbour has
+ * there. Start and wait run on the calling thread and neither allocate, lock nor call the system
  * (but for the back-off of a long wait).
  *
  * With fields in a GPU's memory both calls put their half of the exchange onto a stream of the
@@ -33,89 +37,91 @@ extern "C" {
 
 enum { PEAL_EXCHANGE_FIELDS = 16 /* most fields of an exchange */ };
 
-/* One array of every rank: its part of the grid with `halo` more points at each end of each axis, x
- * contiguous. */
-typedef struct peal_exchange_field {
+/* A field: the points that this process owns, and a halo around them, x contiguous. */
+typedef struct peal_halo_field {
     peal_type type;
-    /* The caller's memory: the first stored point (the lowest corner, halo included). It stays the
-     * caller's and must stay valid until destroy. Of a GPU: device memory of any kind (cudaMalloc,
-     * a pool, by handles) of this process's GPU, or managed memory; neighbours' faces arrive in
-     * memory of peal's and are unpacked from there. NULL: peal allocates (zeroed) where neighbours
-     * can store faces directly; ask peal_exchange_view. */
-    void *data;
-    int64_t bytes; /* that the caller has there: too few for extent, halo and stride are refused; 0:
+    int components; /* values of a point, side by side (an array of structs); 0: 1 */
+    /* [0]: the caller's memory: its first stored point (the lowest corner, halo included). It stays
+     * the caller's and must stay valid until destroy. Of a GPU: device memory of any kind
+     * (cudaMalloc, a pool, by handles) of this process's GPU, or managed memory; neighbours' faces
+     * arrive in memory of peal's and are unpacked from there. [1]: another array that is alike, of
+     * fields that are computed from one into the other: a start says which of the two; NULL: there
+     * is none. Both NULL: peal allocates (zeroed) where neighbours can store faces directly; ask
+     * peal_exchange_view. In all processes alike. */
+    void *data[2];
+    int64_t bytes; /* that the caller has at each data: too few for what is stored are refused; 0:
                       unknown */
-    /* In elements, of axes 1, 2, 3; 0: dense. Only of the caller's memory. */
-    int64_t stride[PEAL_AXES];
-    int halo[PEAL_AXES]; /* stored at each end, by axis; all 0: the exchange's width */
-} peal_exchange_field;
+    /* The rest in points, by axis. */
+    int64_t stride[PEAL_AXES]; /* of the caller's memory; 0: dense */
+    int halo[PEAL_AXES][2];    /* stored below and above in the caller's memory; all 0: as width */
+    int width[PEAL_AXES][2];   /* received below and above: equal in all processes */
+    int stagger[PEAL_AXES];    /* more than the box at the whole grid's upper end, unless periodic:
+                                  1 for values on faces; equal in all processes */
+} peal_halo_field;
 
-/* What is exchanged. Equal in all processes, but for where data lies, stride and
- * what is a rank's own. */
+/* What is exchanged. axis_count, periodic, star, types, components, widths and staggers are equal
+ * in all processes. */
 typedef struct peal_halo_desc {
-    size_t size_bytes;        /* sizeof(peal_halo_desc) */
-    int ranks;                /* in all; 0: one a process (needed when the caller lends memory) */
-    int dims[PEAL_RANK_AXES]; /* ranks along x, y, z; 0: chosen. Rank = rx + Rx * (ry + Ry * rz) */
+    size_t size_bytes;  /* sizeof(peal_halo_desc) */
+    peal_source source; /* the caller's place (PEAL_HERE), for messages */
+    int axis_count;     /* axes of the fields, 1 to 4; those beyond the third aren't cut */
+    /* The points that this process owns: lo <= p < hi in the whole grid's coordinates, which may
+     * begin anywhere; without halo. */
+    int64_t lo[PEAL_AXES], hi[PEAL_AXES];
+    int64_t extent[PEAL_AXES]; /* points of the whole grid, to be compared with what all boxes make
+                                  up; 0: not compared */
     bool periodic[PEAL_RANK_AXES];
-    int axis_count;            /* axes of the fields, 1 to 4; those beyond the third aren't cut */
-    int64_t extent[PEAL_AXES]; /* of the global grid, without halo */
-    /* Each axis is cut into as many parts as it has ranks, the first (extent mod ranks) of them one
-     * point longer. */
-    /* What this process's rank owns: global coordinates of its first point, and its points along
-     * each axis, both without halo. They are compared with that cut. Needed with lent memory, of
-     * which nothing else tells how it is cut; else all 0 will do. */
-    int64_t own_origin[PEAL_AXES], own_extent[PEAL_AXES];
-    int width[PEAL_AXES]; /* points received at each end of each axis */
-    int field_count;
-    peal_exchange_field field[PEAL_EXCHANGE_FIELDS];
-    const char *backend;   /* "host", "cuda"; NULL or "auto": cuda if lent memory is a GPU's, else
-                              host. "cuda" with fields that peal allocates: they are device memory */
+    bool star; /* no corners and no edges: halo points along one axis only */
+    peal_halo_field field[PEAL_EXCHANGE_FIELDS]; /* up to the first with neither width nor data */
+    const char *backend;   /* "host", "cuda"; NULL or "auto": cuda if the caller's memory is a
+                              GPU's, else host. "cuda" with fields that peal allocates: they are
+                              device memory */
     const char *lowering;  /* of cuda, as in peal_plan_options; NULL: peal chooses */
     const char *transport; /* the same */
 } peal_halo_desc;
 
-/* Where a field of a rank of this process lies. data is the first stored point; the first owned
- * one is `halo` points further along each axis. */
+/* Where a field of this process lies. */
 typedef struct peal_exchange_array {
-    void *data;
-    int64_t stride[PEAL_AXES]; /* elements */
-    int64_t origin[PEAL_AXES]; /* global coordinates of the first owned point */
-    int64_t extent[PEAL_AXES]; /* owned points by axis */
-    int64_t halo[PEAL_AXES];   /* stored beyond, at each end */
+    void *data; /* the first stored point; the first owned one is halo[k][0] points further along
+                   each axis */
+    int64_t stride[PEAL_AXES];            /* points */
+    int64_t lo[PEAL_AXES], hi[PEAL_AXES]; /* owned, staggered points included */
+    int halo[PEAL_AXES][2];               /* stored below and above */
 } peal_exchange_array;
 
 typedef struct peal_exchange peal_exchange;
 
 /* Prepares an exchange that can be started any number of times. Collective; all processes return
- * the same status. PEAL_STATUS_USAGE: a descriptor that makes no sense; PEAL_STATUS_SPEC: sizes
- * that don't fit (more ranks than points, a halo wider than a part); PEAL_STATUS_ENVIRONMENT: too
- * little memory or no path to a neighbour. */
-#define peal_exchange_create(session, desc, out)                                                   \
-    peal_exchange_create_at((session), (desc), PEAL_HERE, (out))
-peal_status peal_exchange_create_at(peal_session *session, const peal_halo_desc *desc,
-                                    peal_source source, peal_exchange **out);
+ * the same status. PEAL_STATUS_USAGE: a descriptor that makes no sense, boxes that are no grid
+ * (E362 names two processes or a point), a halo wider than a neighbour's box, memory that is too
+ * small; PEAL_STATUS_ENVIRONMENT: too little memory or no path to a neighbour. */
+peal_status peal_exchange_create_desc(peal_session *session, const peal_halo_desc *desc,
+                                      peal_exchange **out);
+#ifndef __cplusplus
+/* peal_exchange_create(session, &exchange, .axis_count = 2, .lo = {...}, ...) */
+#define peal_exchange_create(session, out, ...)                                                    \
+    peal_exchange_create_desc((session), PEAL_DESC(peal_halo_desc, __VA_ARGS__), (out))
+#endif
 
-/* Sends my border points. They may be read and halo points be ignored, but neither written, until
- * the wait. Every rank starts equally often. stream: NULL on the host; on a GPU a CUstream or
+/* Sends my border points, of each field from data[buffer] (0 where there is one only). They may be
+ * read and halo points be ignored, but neither written, until the wait. Every process starts
+ * equally often, with the same buffers. stream: NULL on the host; on a GPU a CUstream or
  * cudaStream_t of this process's GPU, NULL being CUDA's default stream. It must not be capturing.
  * Another stream than that of the start before is made to wait for that exchange; the application's
- * own work on the two is for it to order. PEAL_STATUS_USAGE: started and not waited for, or a
- * stream that cannot be used; else as peal_exchange_wait. */
-peal_status peal_exchange_start(peal_exchange *exchange, void *stream);
+ * own work on the two is for it to order. PEAL_STATUS_USAGE: started and not waited for, a buffer
+ * that is not there, or a stream that cannot be used; else as peal_exchange_wait. */
+peal_status peal_exchange_start(peal_exchange *exchange, int buffer, void *stream);
 
-/* On the host: returns once all halo points of this process's ranks have arrived, or the job was
- * aborted (then with the first cause's status). On a GPU: the stream of the start waits; the call
- * returns at once, with the status of what was known by then. A neighbour that does not come ends
- * the stream's waiting after the session's deadline, an abort within moments; halo points are
- * undefined then, the next call on the exchange or peal_session_status says why. */
+/* On the host: returns once all halo points have arrived, or the job was aborted (then with the
+ * first cause's status). On a GPU: the stream of the start waits; the call returns at once, with
+ * the status of what was known by then. A neighbour that does not come ends the stream's waiting
+ * after the session's deadline, an abort within moments; halo points are undefined then, the next
+ * call on the exchange or peal_session_status says why. */
 peal_status peal_exchange_wait(peal_exchange *exchange);
 
-/* Where field `field` of `rank` (one of this process; -1: its first) lies. */
-peal_status peal_exchange_view(const peal_exchange *exchange, int rank, int field,
-                               peal_exchange_array *out);
-/* Ranks of this process: [*first, *end). */
-void peal_exchange_ranks(const peal_exchange *exchange, int *first, int *end);
-/* One line: ranks, layout, messages and bytes a start, transports, hash. */
+/* Where field `field` lies, its data[0]. */
+peal_status peal_exchange_view(const peal_exchange *exchange, int field, peal_exchange_array *out);
+/* One line: processes, layout, messages and bytes a start, transports, hash. */
 void peal_exchange_describe(const peal_exchange *exchange, char *text, size_t bytes);
 
 /* Agrees with the others that all exchanges were done, and frees it. Collective unless the job was

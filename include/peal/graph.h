@@ -344,8 +344,6 @@ void peal_graph_end_repeat_at(peal_graph *graph, peal_source source);
 #define peal_graph_end_repeat(graph)     peal_graph_end_repeat_at((graph), PEAL_HERE)
 
 #ifndef __cplusplus
-#define PEAL_DESC(type, ...) (&(type){.size_bytes = sizeof(type), .source = PEAL_HERE, __VA_ARGS__})
-
 #define peal_graph_add_param(graph, ...)                                                           \
     peal_graph_add_param_desc((graph), PEAL_DESC(peal_param_desc, __VA_ARGS__))
 #define peal_graph_add_field(graph, ...)                                                           \

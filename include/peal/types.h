@@ -49,6 +49,11 @@ typedef struct peal_source {
 #define PEAL_HERE ((peal_source){__FILE__, __LINE__, 0})
 #endif
 
+/* A descriptor of a call: PEAL_DESC(peal_field_desc, .name = "u"). */
+#ifndef __cplusplus
+#define PEAL_DESC(type, ...) (&(type){.size_bytes = sizeof(type), .source = PEAL_HERE, __VA_ARGS__})
+#endif
+
 /* A box of points: lo <= p < hi on each of the first axis_count axes; the others are [0, 1). */
 typedef struct peal_box {
     int axis_count;

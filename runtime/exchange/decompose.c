@@ -15,7 +15,7 @@ static const char meant_half_open[] =
     "a process owns the points lo <= p < hi of the whole grid's coordinates, halo not counted";
 
 typedef struct boxes {
-    const peal_part *part;
+    const peal_box *part;
     int processes, axis_count;
     peal_misfit *misfit;
 } boxes;
@@ -43,7 +43,7 @@ static peal_status no_memory(const boxes *b)
 
 static peal_status check_box(const boxes *b, int process)
 {
-    const peal_part *part = &b->part[process];
+    const peal_box *part = &b->part[process];
     for (int k = 0; k < b->axis_count; k++) {
         if (part->hi[k] <= part->lo[k])
             return misfit(b, meant_half_open,
@@ -273,7 +273,7 @@ static peal_status decompose(const boxes *b, peal_decomposition *out)
     return is_grid(b, out) ? PEAL_STATUS_OK : explain(b, out);
 }
 
-peal_status peal_decompose(const peal_part *part, int processes, int axis_count,
+peal_status peal_decompose(const peal_box *part, int processes, int axis_count,
                            peal_decomposition *out, peal_misfit *misfit)
 {
     const boxes b = {part, processes, axis_count, misfit};

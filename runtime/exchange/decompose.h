@@ -7,11 +7,6 @@
 
 enum { PEAL_MISFIT_BYTES = 240 };
 
-/* The points that a process owns: lo <= p < hi along each axis, in the caller's coordinates. */
-typedef struct peal_part {
-    int64_t lo[PEAL_AXES], hi[PEAL_AXES];
-} peal_part;
-
 typedef struct peal_decomposition {
     int64_t lo[PEAL_AXES], extent[PEAL_AXES]; /* of the whole grid, in the caller's coordinates */
     int dims[PEAL_RANK_AXES];
@@ -25,10 +20,11 @@ typedef struct peal_misfit {
     const char *hint;
 } peal_misfit;
 
-/* Ranks and cuts of the grid that the boxes make up: along each of the first three axes the whole
+/* Ranks and cuts of the grid that the boxes make up, part[p] being what process p owns, in the
+ * caller's coordinates: along each of the first three axes the whole
  * grid is cut at the same points, and each rank is one process. PEAL_STATUS_USAGE: they make up
  * none, and *misfit names two processes or a point; PEAL_STATUS_ENVIRONMENT: no memory. */
-peal_status peal_decompose(const peal_part *part, int processes, int axis_count,
+peal_status peal_decompose(const peal_box *part, int processes, int axis_count,
                            peal_decomposition *out, peal_misfit *misfit);
 void peal_decomposition_free(peal_decomposition *decomposition);
 

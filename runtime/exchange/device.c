@@ -15,13 +15,14 @@ static peal_status no_backend(const peal_exchange *exchange, const char *name, c
 }
 
 /* Whether some field is lent memory of a GPU. */
-static bool is_on_device(peal_session *session, const peal_backend_ops *backend,
+static bool is_on_device(const peal_exchange *exchange, const peal_backend_ops *backend,
                          const peal_halo_desc *desc)
 {
+    peal_session *session = exchange->session;
     bool on_device = false;
-    for (int i = 0; i < desc->field_count && !on_device; i++)
-        if (desc->field[i].data && peal_session_device(session, NULL))
-            backend->memory->classify(session->device, desc->field[i].data, &on_device);
+    for (int i = 0; i < exchange->field_count && !on_device; i++)
+        if (desc->field[i].data[0] && peal_session_device(session, NULL))
+            backend->memory->classify(session->device, desc->field[i].data[0], &on_device);
     return on_device;
 }
 
@@ -29,8 +30,8 @@ static bool is_on_device(peal_session *session, const peal_backend_ops *backend,
 static peal_status check_memory(const peal_exchange *exchange, const peal_backend_ops *backend,
                                 const peal_halo_desc *desc)
 {
-    for (int i = 0; i < desc->field_count; i++) {
-        void *data = desc->field[i].data;
+    for (int i = 0; i < exchange->field_count; i++) {
+        void *data = desc->field[i].data[0];
         const char *reason =
             data ? backend->memory->refuses(exchange->session->device, PEAL_MODE_STREAM, data)
                  : NULL;
@@ -55,7 +56,7 @@ peal_status peal_exchange_choose(peal_exchange *exchange, const peal_halo_desc *
     if (!strcmp(name, "host"))
         return PEAL_STATUS_OK;
     bool forced = strcmp(name, "auto") != 0;
-    if (!forced && (!backend || !is_on_device(session, backend, desc)))
+    if (!forced && (!backend || !is_on_device(exchange, backend, desc)))
         return PEAL_STATUS_OK;
     if (!backend)
         peal_device_count(&reason); /* it says what the build lacks */

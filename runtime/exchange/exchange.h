@@ -6,6 +6,7 @@
 #include "base/backoff.h"
 #include "runtime/bind/binding.h"
 #include "runtime/exchange/copy_pairs.h"
+#include "runtime/exchange/decompose.h"
 #include "runtime/session/device.h"
 
 #include <peal/exchange.h>
@@ -65,18 +66,24 @@ typedef struct peal_exchange_image {
 struct peal_exchange {
     peal_session *session;
     peal_source source; /* where the application makes it */
+    peal_decomposition grid;
     peal_graph *graph;
     const peal_graph_data *data;
     peal_machine machine;
     peal_compilation *compilation;
     peal_binding binding;
-    peal_schedule *schedule;     /* copies by hosted rank, where strides of lent memory are right */
-    peal_schedule_array **array; /* theirs */
-    peal_exchange_program program;
-    uint64_t round; /* of the exchange that was started last; the first is 1 */
+    peal_schedule *schedule;            /* a copy, whose arrays lie as the caller's do */
+    peal_schedule_array *array;         /* its */
+    void *second[PEAL_EXCHANGE_FIELDS]; /* the caller's other arrays, by field; NULL: none */
+    int buffers;
+    peal_exchange_program program[2]; /* by buffer: the same words, other arrays */
+    int buffer;                       /* of the exchange that was started last */
+    struct peal_exchange *twin;       /* on a GPU: that of the second buffer; NULL: there is none */
+    bool is_twin;                     /* has no handle: nobody but the other one knows it */
+    uint64_t round;                   /* of the exchange that was started last; the first is 1 */
     bool started;
     peal_status failure;
-    int field_count;
+    int field_count, components[PEAL_EXCHANGE_FIELDS];
     int64_t deadline_ns;
     uint64_t hash;
     int64_t bytes;                   /* sent by this process in one exchange */
@@ -88,11 +95,25 @@ struct peal_exchange {
     void *stream;                    /* of the start that was not waited for */
 };
 
-/* graph.c: checks desc and builds a graph of one exchange. */
+enum { PEAL_EXCHANGE_TEXT_BYTES = 300 };
+
+/* graph.c: refuses the descriptor (PEAL_E_INVALID_EXCHANGE). */
+peal_status peal_exchange_refuse(const peal_exchange *exchange, const char *hint,
+                                 const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* What a descriptor leaves open: how many fields there are; components; points stored below and
+ * above by axis. */
+int peal_halo_field_count(const peal_halo_desc *desc);
+int peal_halo_components(const peal_halo_field *field);
+void peal_halo_stored(const peal_halo_field *field, int64_t out[PEAL_AXES][2]);
+/* What makes no sense, whatever the other processes say. */
+peal_status peal_exchange_check(const peal_exchange *exchange, const peal_halo_desc *desc);
+/* A graph of one exchange; needs the grid. */
 peal_status peal_exchange_build(peal_exchange *exchange, const peal_halo_desc *desc);
-/* own.c: what the application says that its rank owns is what the cut gives it, and lent memory is
- * there. Needs the binding, with strides. */
-peal_status peal_exchange_check_own(const peal_exchange *exchange, const peal_halo_desc *desc);
+/* agreement.c: whether the processes' descriptors fit together; the grid that their boxes are, and
+ * the path between their GPUs. Collective: all get the same status. */
+peal_status peal_exchange_agree(peal_exchange *exchange, const peal_halo_desc *desc);
+/* memory.c: how the caller's memory lies, in a copy of the schedule; whether it is there. */
+peal_status peal_exchange_lay_out(peal_exchange *exchange, const peal_halo_desc *desc);
 /* device.c: whether it runs on the device: by what was asked for and the memory lent. */
 peal_status peal_exchange_choose(peal_exchange *exchange, const peal_halo_desc *desc);
 /* Binds the schedules to the device. */

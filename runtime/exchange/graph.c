@@ -1,21 +1,59 @@
 /* A halo descriptor as a graph: one exchange, and a task that stands for the application, which
- * reads all halos after it. */
+ * reads all halos after it.
+ *
+ * The graph's coordinates begin at 0. A point of several components is as many points along x:
+ * where fields differ in that, the axis is as fine as the finest of them needs, and each field
+ * coarsens it. The graph's halos are the widths; what the caller stores beyond is its own. */
 #include "runtime/exchange/exchange.h"
+
+#include "base/checked.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 160 };
+enum { TEXT_BYTES = 200, NUMBER_BYTES = 13 /* of a cut, with its comma */ };
 
 #define LARGEST_EXTENT INT64_C(0x7fffffff) /* axes have fewer than 2^31 points */
 
-static peal_status refuse(const peal_exchange *exchange, const char *hint, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static peal_status refuse(const peal_exchange *exchange, const char *hint, const char *format, ...)
+int peal_halo_components(const peal_halo_field *field)
 {
-    char text[TEXT_BYTES];
+    return field->components ? field->components : 1;
+}
+
+static bool has_width(const peal_halo_field *field)
+{
+    for (int k = 0; k < PEAL_AXES; k++)
+        if (field->width[k][0] || field->width[k][1])
+            return true;
+    return false;
+}
+
+int peal_halo_field_count(const peal_halo_desc *desc)
+{
+    int count = 0;
+    while (count < PEAL_EXCHANGE_FIELDS &&
+           (has_width(&desc->field[count]) || desc->field[count].data[0]))
+        count++;
+    return count;
+}
+
+void peal_halo_stored(const peal_halo_field *field, int64_t out[PEAL_AXES][2])
+{
+    bool given = false;
+    for (int k = 0; k < PEAL_AXES; k++)
+        given |= field->halo[k][0] || field->halo[k][1];
+    for (int k = 0; k < PEAL_AXES; k++)
+        for (int side = 0; side < 2; side++)
+            out[k][side] = given ? field->halo[k][side] : field->width[k][side];
+}
+
+/* ---- what makes no sense, whatever the other processes say ---- */
+
+peal_status peal_exchange_refuse(const peal_exchange *exchange, const char *hint,
+                                 const char *format, ...)
+{
+    char text[PEAL_EXCHANGE_TEXT_BYTES];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
@@ -24,38 +62,72 @@ static peal_status refuse(const peal_exchange *exchange, const char *hint, const
                        hint, "%s", text);
 }
 
-/* Points stored at each end of an axis. */
-static int halo_of(const peal_halo_desc *desc, const peal_exchange_field *field, int axis)
+static peal_status check_axis(const peal_exchange *exchange, const peal_halo_desc *desc, int index,
+                              int k)
 {
-    for (int k = 0; k < PEAL_AXES; k++)
-        if (field->halo[k])
-            return field->halo[axis];
-    return desc->width[axis];
+    const peal_halo_field *field = &desc->field[index];
+    bool there = k < desc->axis_count;
+    int64_t halo[PEAL_AXES][2];
+    peal_halo_stored(field, halo);
+    for (int side = 0; side < 2; side++) {
+        int width = field->width[k][side];
+        if (width < 0 || (!there && width))
+            return peal_exchange_refuse(exchange, "receive 0 points or more along each axis",
+                                        "field %d has width %d along axis %d of %d", index, width,
+                                        k, desc->axis_count);
+        if (width && k >= PEAL_RANK_AXES)
+            return peal_exchange_refuse(exchange,
+                                        "nobody else owns points along it: `halo` says what is "
+                                        "stored there",
+                                        "field %d has width %d along axis %d, which is not cut",
+                                        index, width, k);
+        if (there && halo[k][side] < width)
+            return peal_exchange_refuse(
+                exchange, "store at least as many points as are received",
+                "field %d stores %lld points %s its own along axis %d and receives %d", index,
+                (long long)halo[k][side], side ? "above" : "below", k, width);
+        if (!field->data[0] && there && halo[k][side] != width)
+            return peal_exchange_refuse(exchange, "leave `halo` 0: peal stores what is received",
+                                        "field %d says how it is stored, but peal allocates it",
+                                        index);
+    }
+    if (field->stride[k] && !field->data[0])
+        return peal_exchange_refuse(exchange, "leave the strides 0",
+                                    "field %d has strides, but peal allocates it", index);
+    if (field->stagger[k] < 0 || (!there && field->stagger[k]))
+        return peal_exchange_refuse(exchange, "a field has 0 staggered points or more",
+                                    "field %d has stagger %d along axis %d of %d", index,
+                                    field->stagger[k], k, desc->axis_count);
+    return PEAL_STATUS_OK;
 }
 
 static peal_status check_field(const peal_exchange *exchange, const peal_halo_desc *desc, int index)
 {
-    const peal_exchange_field *field = &desc->field[index];
+    const peal_halo_field *field = &desc->field[index];
     if ((int)field->type < 0 || field->type >= PEAL_TYPE_COUNT)
-        return refuse(exchange, "PEAL_F64, PEAL_F32, ...", "field %d has type %d", index,
-                      (int)field->type);
-    for (int k = 0; k < PEAL_AXES; k++) {
-        int halo = k < desc->axis_count ? halo_of(desc, field, k) : 0;
-        if (halo < 0 || (k < desc->axis_count && halo < desc->width[k]))
-            return refuse(exchange, "store at least as many points as are received",
-                          "field %d stores %d points at the ends of axis %d, the width is %d",
-                          index, halo, k, desc->width[k]);
-        if (field->stride[k] && !field->data)
-            return refuse(exchange, "leave the strides 0",
-                          "field %d has strides, but peal allocates it", index);
-    }
+        return peal_exchange_refuse(exchange, "PEAL_F64, PEAL_F32, ...", "field %d has type %d",
+                                    index, (int)field->type);
+    if (field->components < 0)
+        return peal_exchange_refuse(exchange, "1 or more, or 0 for 1", "field %d has %d components",
+                                    index, field->components);
+    if (field->data[1] && (!field->data[0] || field->data[1] == field->data[0]))
+        return peal_exchange_refuse(exchange, "data[0] and data[1] are two arrays of the caller's",
+                                    "field %d has a second buffer, but %s", index,
+                                    field->data[0] ? "it is the first one" : "no first one");
+    if (!has_width(field))
+        return peal_exchange_refuse(exchange, "set .width = {{below, above}, ...} by axis",
+                                    "field %d has memory, but no width", index);
     if (field->stride[0] > 1 || field->stride[0] < 0)
-        return refuse(exchange, "x is contiguous: stride[0] is 1 or 0",
-                      "field %d has stride[0] = %lld", index, (long long)field->stride[0]);
-    return PEAL_STATUS_OK;
+        return peal_exchange_refuse(exchange, "x is contiguous: stride[0] is 1 or 0",
+                                    "field %d has stride[0] = %lld", index,
+                                    (long long)field->stride[0]);
+    peal_status status = PEAL_STATUS_OK;
+    for (int k = 0; !status && k < PEAL_AXES; k++)
+        status = check_axis(exchange, desc, index, k);
+    return status;
 }
 
-static peal_status check(const peal_exchange *exchange, const peal_halo_desc *desc)
+peal_status peal_exchange_check(const peal_exchange *exchange, const peal_halo_desc *desc)
 {
     if (desc->size_bytes != sizeof(*desc))
         return peal_report(
@@ -64,65 +136,127 @@ static peal_status check(const peal_exchange *exchange, const peal_halo_desc *de
             "peal_halo_desc has %zu bytes here, the caller's has %zu", sizeof(*desc),
             desc->size_bytes);
     if (desc->axis_count < 1 || desc->axis_count > PEAL_AXES)
-        return refuse(exchange, NULL, "%d axes", desc->axis_count);
-    if (desc->field_count < 1 || desc->field_count > PEAL_EXCHANGE_FIELDS)
-        return refuse(exchange, NULL, "%d fields", desc->field_count);
-    for (int k = 0; k < desc->axis_count; k++)
-        if (desc->extent[k] < 1 || desc->extent[k] > LARGEST_EXTENT || desc->width[k] < 0)
-            return refuse(exchange, NULL, "axis %d has %lld points and width %d", k,
-                          (long long)desc->extent[k], desc->width[k]);
-    for (int k = 0; k < PEAL_RANK_AXES; k++)
-        if (desc->dims[k] < 0 || (k >= desc->axis_count && desc->dims[k] > 1))
-            return refuse(exchange, "axes beyond the fields' have one rank",
-                          "%d ranks along axis %d of %d", desc->dims[k], k, desc->axis_count);
+        return peal_exchange_refuse(exchange, "set .axis_count to 1, 2, 3 or 4", "%d axes",
+                                    desc->axis_count);
+    for (int k = desc->axis_count; k < PEAL_RANK_AXES; k++)
+        if (desc->periodic[k])
+            return peal_exchange_refuse(exchange, "say so of the axes that there are",
+                                        "axis %d of %d is periodic", k, desc->axis_count);
+    int fields = peal_halo_field_count(desc);
+    if (!fields)
+        return peal_exchange_refuse(
+            exchange, "set .field = {{PEAL_F64, .data = {u}, .width = {{1, 1}, ...}}}",
+            "the first field has neither memory nor a width");
     peal_status status = PEAL_STATUS_OK;
-    for (int i = 0; !status && i < desc->field_count; i++)
+    for (int i = 0; !status && i < fields; i++)
         status = check_field(exchange, desc, i);
     return status;
 }
 
-/* "[a, b, c]" of the first `count` values. */
-static void write_list(char *text, int count, const int64_t *value)
+/* ---- the graph ---- */
+
+typedef struct builder {
+    peal_graph *graph;
+    const peal_halo_desc *desc;
+    const peal_decomposition *grid;
+    int64_t fine; /* points of the x axis for each of the caller's */
+    int fields;
+} builder;
+
+/* The least that all fields' components divide. */
+static peal_status choose_fineness(const peal_exchange *exchange, builder *b)
+{
+    int64_t points;
+    b->fine = 1;
+    for (int i = 0; i < b->fields; i++) {
+        int64_t more = peal_halo_components(&b->desc->field[i]);
+        more /= peal_greatest_divisor(b->fine, more);
+        if (peal_multiply_overflows(b->fine, more, &b->fine) ||
+            peal_multiply_overflows(b->fine, b->grid->extent[0], &points) ||
+            points > LARGEST_EXTENT)
+            return peal_exchange_refuse(
+                exchange, "split the fields over several exchanges, by their components",
+                "%lld points along x, as often as all components divide, are more than %lld",
+                (long long)b->grid->extent[0], (long long)LARGEST_EXTENT);
+    }
+    return PEAL_STATUS_OK;
+}
+
+/* "[a, b, c]", the first one times `x`. */
+static const char *list(char text[TEXT_BYTES], int axes, const int64_t *value, int64_t x)
 {
     size_t used = (size_t)snprintf(text, TEXT_BYTES, "[");
-    for (int k = 0; k < count && used < TEXT_BYTES; k++)
+    for (int k = 0; k < axes && used < TEXT_BYTES; k++)
         used += (size_t)snprintf(text + used, TEXT_BYTES - used, "%s%lld", k ? ", " : "",
-                                 (long long)value[k]);
+                                 (long long)(k ? value[k] : value[k] * x));
     if (used < TEXT_BYTES)
         snprintf(text + used, TEXT_BYTES - used, "]");
+    return text;
 }
 
-static void add_topology(peal_graph *graph, const peal_halo_desc *desc)
+/* "[[a, b], [c, d]]" */
+static const char *amounts(char text[TEXT_BYTES], int axes, int (*value)[2], int64_t x)
 {
-    int axes = desc->axis_count < PEAL_RANK_AXES ? desc->axis_count : PEAL_RANK_AXES;
-    char dims[TEXT_BYTES] = "[", periodic[TEXT_BYTES] = "[";
+    size_t used = (size_t)snprintf(text, TEXT_BYTES, "[");
+    for (int k = 0; k < axes && used < TEXT_BYTES; k++)
+        used += (size_t)snprintf(text + used, TEXT_BYTES - used, "%s[%lld, %lld]", k ? ", " : "",
+                                 (long long)value[k][0] * (k ? 1 : x),
+                                 (long long)value[k][1] * (k ? 1 : x));
+    if (used < TEXT_BYTES)
+        snprintf(text + used, TEXT_BYTES - used, "]");
+    return text;
+}
+
+static bool add_topology(const builder *b)
+{
+    int axes = b->desc->axis_count < PEAL_RANK_AXES ? b->desc->axis_count : PEAL_RANK_AXES;
+    char periodic[TEXT_BYTES] = "[";
+    size_t room = TEXT_BYTES, used = 1;
+    for (int k = 0; k < axes; k++)
+        room += (size_t)(b->grid->dims[k] + 1) * NUMBER_BYTES;
+    char *cuts = malloc(room);
+    if (!cuts)
+        return false;
+    strcpy(cuts, "[");
     for (int k = 0; k < axes; k++) {
-        size_t used = strlen(dims);
-        if (desc->dims[k])
-            snprintf(dims + used, sizeof(dims) - used, "%s%d", k ? ", " : "", desc->dims[k]);
-        else
-            snprintf(dims + used, sizeof(dims) - used, "%sauto", k ? ", " : "");
-        used = strlen(periodic);
-        snprintf(periodic + used, sizeof(periodic) - used, "%s%s", k ? ", " : "",
-                 desc->periodic[k] ? "true" : "false");
+        for (int i = 0; i <= b->grid->dims[k]; i++)
+            used += (size_t)snprintf(cuts + used, room - used, "%s%lld",
+                                     i   ? ", "
+                                     : k ? ", ["
+                                         : "[",
+                                     (long long)b->grid->cut[k][i] * (k ? 1 : b->fine));
+        used += (size_t)snprintf(cuts + used, room - used, "]");
+        size_t end = strlen(periodic);
+        snprintf(periodic + end, sizeof(periodic) - end, "%s%s", k ? ", " : "",
+                 b->desc->periodic[k] ? "true" : "false");
     }
-    strcat(dims, "]");
+    strcat(cuts, "]");
     strcat(periodic, "]");
-    peal_graph_set_topology(graph, .dims = dims, .periodic = periodic);
+    peal_graph_set_topology(b->graph, .cuts = cuts, .periodic = periodic);
+    free(cuts);
+    return true;
 }
 
-static void add_field(peal_graph *graph, const peal_halo_desc *desc, int index)
+static void add_field(const builder *b, int index)
 {
-    const peal_exchange_field *field = &desc->field[index];
-    char name[32], size[TEXT_BYTES], halo[TEXT_BYTES];
-    int64_t amount[PEAL_AXES];
+    const peal_halo_field *field = &b->desc->field[index];
+    const int axes = b->desc->axis_count, components = peal_halo_components(field);
+    const int64_t coarsen[PEAL_AXES] = {b->fine / components, 1, 1, 1};
+    const int64_t align[PEAL_AXES] = {b->fine, 1, 1, 1};
+    int64_t stagger[PEAL_AXES];
+    int width[PEAL_AXES][2];
+    char name[32], text[5][TEXT_BYTES];
+    memcpy(width, field->width, sizeof(width));
     for (int k = 0; k < PEAL_AXES; k++)
-        amount[k] = halo_of(desc, field, k);
+        stagger[k] = field->stagger[k];
     snprintf(name, sizeof(name), "u%d", index);
-    write_list(size, desc->axis_count, desc->extent);
-    write_list(halo, desc->axis_count, amount);
-    peal_graph_add_field(graph, .name = name, .type = peal_type_name(field->type), .size = size,
-                         .halo = halo, .data = field->data);
+    peal_graph_add_field(b->graph, .name = name, .type = peal_type_name(field->type),
+                         .size = list(text[0], axes, b->grid->extent, b->fine),
+                         .halo = amounts(text[1], axes, width, components),
+                         .align = list(text[2], axes, align, 1),
+                         .coarsen = list(text[3], axes, coarsen, 1),
+                         .stagger = list(text[4], axes, stagger, components),
+                         .data = field->data[0]);
 }
 
 /* The application's own loop. */
@@ -132,51 +266,54 @@ static void application(const peal_call *call)
 }
 
 /* After an exchange the application reads the halos, then writes its own points. */
-static void add_step(peal_graph *graph, const peal_halo_desc *desc)
+static void add_step(const builder *b)
 {
-    char width[TEXT_BYTES], name[PEAL_EXCHANGE_FIELDS][32];
-    int64_t amount[PEAL_AXES];
-    for (int k = 0; k < PEAL_AXES; k++)
-        amount[k] = desc->width[k];
-    write_list(width, desc->axis_count, amount);
+    char width[PEAL_EXCHANGE_FIELDS][TEXT_BYTES], name[PEAL_EXCHANGE_FIELDS][32], task[32];
     peal_exchange_desc exchange = {.size_bytes = sizeof(exchange), .source = PEAL_HERE};
     peal_task_desc reader = {.size_bytes = sizeof(reader),
                              .source = PEAL_HERE,
                              .name = "application_reads",
                              .function = application,
                              .tile = "whole"};
-    peal_task_desc writer = {.size_bytes = sizeof(writer),
-                             .source = PEAL_HERE,
-                             .name = "application_writes",
-                             .function = application,
-                             .box = {.name = "u0"},
-                             .tile = "whole"};
-    for (int i = 0; i < desc->field_count; i++) {
+    for (int i = 0; i < b->fields; i++) {
+        const peal_halo_field *field = &b->desc->field[i];
+        int amount[PEAL_AXES][2];
+        memcpy(amount, field->width, sizeof(amount));
         snprintf(name[i], sizeof(name[i]), "u%d", i);
-        exchange.exchange[i] = (peal_access_desc){.name = name[i], .grow = width};
-        /* what is beyond the exchange's width is the application's */
+        const char *text =
+            amounts(width[i], b->desc->axis_count, amount, peal_halo_components(field));
+        exchange.exchange[i] = (peal_access_desc){.name = name[i],
+                                                  .grow = b->desc->star ? NULL : text,
+                                                  .star = b->desc->star ? text : NULL};
         reader.read[i] = (peal_access_desc){.name = name[i], .whole = true, .stale_ok = true};
-        writer.write[i] = (peal_access_desc){.name = name[i]};
     }
-    peal_graph_begin(graph, PEAL_STEP);
-    peal_graph_add_exchange_desc(graph, &exchange);
-    peal_graph_add_task_desc(graph, &reader);
-    peal_graph_add_task_desc(graph, &writer);
-    peal_graph_end(graph);
+    peal_graph_begin(b->graph, PEAL_STEP);
+    peal_graph_add_exchange_desc(b->graph, &exchange);
+    peal_graph_add_task_desc(b->graph, &reader);
+    for (int i = 0; i < b->fields; i++) {
+        snprintf(task, sizeof(task), "application_writes_%d", i);
+        peal_graph_add_task(b->graph, .name = task, .function = application,
+                            .box = {.name = name[i]}, .tile = "whole",
+                            .write = {{.name = name[i]}});
+    }
+    peal_graph_end(b->graph);
 }
 
 peal_status peal_exchange_build(peal_exchange *exchange, const peal_halo_desc *desc)
 {
-    peal_status status = check(exchange, desc);
+    builder b = {.desc = desc, .grid = &exchange->grid, .fields = exchange->field_count};
+    peal_status status = choose_fineness(exchange, &b);
     if (!status)
         status = peal_graph_create("exchange", &exchange->graph);
     if (status)
         return status;
-    peal_graph *graph = exchange->graph;
-    add_topology(graph, desc);
-    for (int i = 0; i < desc->field_count; i++)
-        add_field(graph, desc, i);
-    peal_graph_set_loop(graph, .repeat = "9223372036854775807");
-    add_step(graph, desc);
-    return PEAL_STATUS_OK;
+    b.graph = exchange->graph;
+    bool good = add_topology(&b);
+    for (int i = 0; i < b.fields; i++)
+        add_field(&b, i);
+    peal_graph_set_loop(b.graph, .repeat = "9223372036854775807");
+    add_step(&b);
+    return good ? PEAL_STATUS_OK
+                : peal_report(exchange->session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE,
+                              NULL, "no memory for the cuts of an exchange");
 }

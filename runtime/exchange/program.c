@@ -18,6 +18,7 @@ typedef enum phase { RELEASE, SEND, REPEAT_OWN, RECEIVE, REPEAT, FETCH, PHASES }
 typedef struct builder {
     peal_exchange *exchange;
     peal_exchange_program *program;
+    int buffer;
     int rank; /* index of the hosted rank */
     const peal_schedule *schedule;
     bool counting; /* first pass: sizes only */
@@ -94,7 +95,9 @@ typedef struct end {
 static end in_array(const builder *b, int array, const int64_t point[PEAL_AXES])
 {
     const peal_schedule_array *a = &b->schedule->array[array];
-    end e = {.at = peal_binding_array(&b->exchange->binding, b->rank, array) +
+    unsigned char *second =
+        b->buffer && array < b->exchange->field_count ? b->exchange->second[array] : NULL;
+    end e = {.at = (second ? second : peal_binding_array(&b->exchange->binding, b->rank, array)) +
                    offset_of(&a->layout, point, peal_type_bytes(a->type))};
     memcpy(e.stride, a->layout.stride, sizeof(e.stride));
     return e;
@@ -428,19 +431,31 @@ static bool allocate(builder *b)
     return program->action && program->copy && b->stripe && b->image;
 }
 
-peal_status peal_exchange_flatten(peal_exchange *exchange)
+static peal_status flatten(peal_exchange *exchange, int buffer)
 {
-    builder b = {.exchange = exchange, .program = &exchange->program, .counting = true};
+    builder b = {.exchange = exchange,
+                 .program = &exchange->program[buffer],
+                 .buffer = buffer,
+                 .counting = true};
     look_at_messages(&b);
     peal_status status = walk(&b);
     if (!status && !allocate(&b))
-        status =
-            peal_report(exchange->session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
-                        "no memory for an exchange of %d copies", exchange->program.copy_count);
+        status = peal_report(exchange->session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE,
+                             NULL, "no memory for an exchange of %d copies", b.program->copy_count);
     b.counting = false;
     if (!status)
         status = walk(&b);
     free(b.stripe);
     free(b.image);
+    return status;
+}
+
+peal_status peal_exchange_flatten(peal_exchange *exchange)
+{
+    peal_status status = PEAL_STATUS_OK;
+    for (int buffer = 0; !status && buffer < exchange->buffers; buffer++) {
+        exchange->bytes = 0; /* both send as many */
+        status = flatten(exchange, buffer);
+    }
     return status;
 }

@@ -5,34 +5,26 @@
 #include <inttypes.h>
 #include <string.h>
 
-void peal_exchange_ranks(const peal_exchange *exchange, int *first, int *end)
-{
-    bool known = peal_is_exchange(exchange, __func__);
-    if (first)
-        *first = known ? exchange->binding.first : 0;
-    if (end)
-        *end = known ? exchange->binding.first + exchange->binding.count : 0;
-}
-
-peal_status peal_exchange_view(const peal_exchange *exchange, int rank, int field,
-                               peal_exchange_array *out)
+peal_status peal_exchange_view(const peal_exchange *exchange, int field, peal_exchange_array *out)
 {
     if (!peal_is_exchange(exchange, __func__) ||
         !peal_argument_check(out, "where the view goes", __func__))
         return PEAL_STATUS_USAGE;
+    if (field < 0 || field >= exchange->field_count)
+        return peal_report(exchange->session->diagnostics, PEAL_E_CALL_OUT_OF_ORDER,
+                           exchange->source, NULL, "peal_exchange_view: there is no field %d of %d",
+                           field, exchange->field_count);
     const peal_binding *binding = &exchange->binding;
-    int index = rank < 0 ? 0 : rank - binding->first;
-    if (field < 0 || field >= exchange->field_count || index < 0 || index >= binding->count)
-        return peal_report(exchange->session->diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE,
-                           NULL, "peal_exchange_view: process %d has no field %d of rank %d",
-                           exchange->session->identity.process, field, rank);
-    const peal_layout *layout = &binding->rank[index].schedule->array[field].layout;
-    out->data = peal_binding_array(binding, index, field);
+    const peal_layout *layout = &binding->rank[0].schedule->array[field].layout;
+    const int64_t components = exchange->components[field];
+    out->data = peal_binding_array(binding, 0, field);
     for (int k = 0; k < PEAL_AXES; k++) {
-        out->stride[k] = layout->stride[k];
-        out->origin[k] = layout->part.lo[k];
-        out->extent[k] = layout->part.hi[k] - layout->part.lo[k];
-        out->halo[k] = layout->part.lo[k] - layout->stored.lo[k];
+        const int64_t unit = k ? 1 : components; /* of x */
+        out->stride[k] = k ? layout->stride[k] / components : layout->stride[k];
+        out->lo[k] = exchange->grid.lo[k] + layout->part.lo[k] / unit;
+        out->hi[k] = exchange->grid.lo[k] + layout->part.hi[k] / unit;
+        out->halo[k][0] = (int)((layout->part.lo[k] - layout->stored.lo[k]) / unit);
+        out->halo[k][1] = (int)((layout->stored.hi[k] - layout->part.hi[k]) / unit);
     }
     return PEAL_STATUS_OK;
 }
@@ -61,12 +53,11 @@ void peal_exchange_describe(const peal_exchange *exchange, char *text, size_t by
                                              : peal_transport_name((peal_transport_kind)k));
         }
     snprintf(text, bytes,
-             "exchange of %d field%s%s, %d rank%s (%d x %d x %d) in %d process%s, from process %d: "
-             "%d message%s, %" PRId64 " bytes by %s, plan %016" PRIx64 "%s%s%s",
+             "exchange of %d field%s%s, %d process%s (%d x %d x %d), from process %d: %d "
+             "message%s, %" PRId64 " bytes by %s, plan %016" PRIx64 "%s%s%s",
              exchange->field_count, exchange->field_count == 1 ? "" : "s", device,
-             exchange->machine.ranks, exchange->machine.ranks == 1 ? "" : "s", dims[0], dims[1],
-             dims[2], exchange->machine.processes, exchange->machine.processes == 1 ? "" : "es",
-             exchange->session->identity.process, messages, messages == 1 ? "" : "s",
-             exchange->bytes, paths[0] ? paths : "none", exchange->hash,
+             exchange->machine.processes, exchange->machine.processes == 1 ? "" : "es", dims[0],
+             dims[1], dims[2], exchange->session->identity.process, messages,
+             messages == 1 ? "" : "s", exchange->bytes, paths[0] ? paths : "none", exchange->hash,
              exchange->note[0] ? " (" : "", exchange->note, exchange->note[0] ? ")" : "");
 }

@@ -94,7 +94,7 @@ static peal_status run(stripe &s)
 {
     int rows = s.end - s.first;
     for (int step = 0; step < s.steps; step++) {
-        PEAL(peal_exchange_start(s.exchange[s.now], s.stream));
+        PEAL(peal_exchange_start(s.exchange[s.now], 0, s.stream));
         launch(s, 2, rows);
         PEAL(peal_exchange_wait(s.exchange[s.now]));
         launch(s, 1, 2);
@@ -126,25 +126,20 @@ static peal_status connect(stripe &s, const job &j, int which)
 {
     peal_halo_desc desc = {};
     desc.size_bytes = sizeof(desc);
-    desc.dims[0] = 1;
-    desc.dims[1] = j.processes;
-    desc.dims[2] = 1;
-    desc.periodic[0] = desc.periodic[1] = true;
+    desc.source = PEAL_HERE;
     desc.axis_count = 2;
-    desc.extent[0] = s.nx;
-    desc.extent[1] = s.ny;
-    desc.own_origin[1] = s.first; /* what of these is mine */
-    desc.own_extent[0] = s.nx;
-    desc.own_extent[1] = s.end - s.first;
-    desc.width[1] = 1;
-    desc.field_count = 1;
+    desc.lo[1] = s.first; /* what of the whole grid is mine */
+    desc.hi[0] = s.nx;
+    desc.hi[1] = s.end;
+    desc.periodic[0] = desc.periodic[1] = true;
     desc.field[0].type = PEAL_F64;
-    desc.field[0].data =
+    desc.field[0].width[1][0] = desc.field[0].width[1][1] = 1;
+    desc.field[0].data[0] =
         s.u[which]; /* nullptr: peal allocates, where neighbours can store directly */
     desc.backend = "cuda";
-    PEAL(peal_exchange_create(j.session, &desc, &s.exchange[which]));
+    PEAL(peal_exchange_create_desc(j.session, &desc, &s.exchange[which]));
     peal_exchange_array array;
-    PEAL(peal_exchange_view(s.exchange[which], -1, 0, &array));
+    PEAL(peal_exchange_view(s.exchange[which], 0, &array));
     s.u[which] = (double *)array.data;
     return PEAL_STATUS_OK;
 }

@@ -23,7 +23,7 @@ typedef struct stripe {
     int nx, ny;
     int first, end;
     double *u[2];
-    peal_exchange *exchange[2];
+    peal_exchange *exchange;
     int now;
 } stripe;
 
@@ -63,12 +63,11 @@ static void advance(const stripe *s, int from, int to)
 static peal_status run(stripe *s, int steps)
 {
     for (int step = 0; step < steps; step++) {
-        peal_exchange *exchange = s->exchange[s->now];
-        peal_status status = peal_exchange_start(exchange, NULL);
+        peal_status status = peal_exchange_start(s->exchange, s->now, NULL);
         if (status != PEAL_STATUS_OK)
             return status;
         advance(s, s->first + 1, s->end - 1);
-        status = peal_exchange_wait(exchange);
+        status = peal_exchange_wait(s->exchange);
         if (status != PEAL_STATUS_OK)
             return status;
         advance(s, s->first, s->first + 1);
@@ -79,37 +78,27 @@ static peal_status run(stripe *s, int steps)
     return PEAL_STATUS_OK;
 }
 
-/* One exchange for each of the two arrays, made once and started as often as needed. */
+/* One exchange for the two arrays in turn, made once and started as often as needed. All that it
+ * has to know is which points this process owns. */
 static peal_status prepare(stripe *s, peal_session *session)
 {
     int process = peal_session_process(session), processes = peal_session_processes(session);
-    int rows = s->ny / processes, longer = s->ny % processes; /* the first ones have a row more */
-    s->first = process * rows + (process < longer ? process : longer);
-    s->end = s->first + rows + (process < longer);
+    s->first = (int)((int64_t)s->ny * process / processes);
+    s->end = (int)((int64_t)s->ny * (process + 1) / processes);
+    size_t points = (size_t)(s->end - s->first + 2) * (size_t)s->nx;
     for (int which = 0; which < 2; which++) {
-        s->u[which] = calloc((size_t)(s->end - s->first + 2) * (size_t)s->nx, sizeof(double));
+        s->u[which] = calloc(points, sizeof(double));
         if (!s->u[which])
             return PEAL_STATUS_ENVIRONMENT;
-        peal_halo_desc desc = {
-            .size_bytes = sizeof(desc),
-            .dims = {1, processes, 1},
-            .periodic = {true, true},
-            .axis_count = 2,
-            .extent = {s->nx, s->ny}, /* of the whole membrane */
-            .own_origin = {0, s->first},
-            .own_extent = {s->nx, s->end - s->first},
-            .width = {0, 1},
-            .field_count = 1,
-            .field = {{.type = PEAL_F64, .data = s->u[which]}},
-        };
-        peal_status status = peal_exchange_create(session, &desc, &s->exchange[which]);
-        if (status != PEAL_STATUS_OK)
-            return status;
         for (int y = s->first; y < s->end; y++) /* u[0]: step 0, u[1]: the step before */
             for (int x = 0; x < s->nx; x++)
                 row_of(s, which, y)[x] = wave_at(s, x, y, -which);
     }
-    return PEAL_STATUS_OK;
+    return peal_exchange_create(session, &s->exchange, .axis_count = 2, .lo = {0, s->first},
+                                .hi = {s->nx, s->end}, .periodic = {true, true},
+                                .field = {{PEAL_F64, .data = {s->u[0], s->u[1]},
+                                           .bytes = (int64_t)(points * sizeof(double)),
+                                           .width = {{0, 0}, {1, 1}}}});
 }
 
 static double largest_error(const stripe *s, int steps)
@@ -153,11 +142,10 @@ int main(int argc, char **argv)
         status = run(&s, steps);
     if (status == PEAL_STATUS_OK)
         status = report(&s, session, steps);
-    for (int which = 0; which < 2; which++) { /* destroy agrees that all exchanges were done */
-        peal_status outcome = peal_exchange_destroy(s.exchange[which]);
-        status = status == PEAL_STATUS_OK ? outcome : status;
-        free(s.u[which]);
-    }
+    peal_status outcome = peal_exchange_destroy(s.exchange); /* agrees that all were done */
+    status = status == PEAL_STATUS_OK ? outcome : status;
+    free(s.u[0]);
+    free(s.u[1]);
     if (status != PEAL_STATUS_OK && session)
         peal_session_print_diagnostics(session, stderr, 0);
     if (status != PEAL_STATUS_OK)

@@ -17,19 +17,19 @@ int main()
     peal_halo_desc desc = {};
     desc.size_bytes = sizeof(desc);
     desc.axis_count = 1;
-    desc.extent[0] = desc.own_extent[0] = 8;
-    desc.width[0] = 1;
+    desc.source = PEAL_HERE;
+    desc.hi[0] = 8;
     desc.periodic[0] = true;
-    desc.field_count = 1;
     double u[10] = {-1, 0, 1, 2, 3, 4, 5, 6, 7, -1};
     desc.field[0].type = PEAL_F64;
-    desc.field[0].data = u;
+    desc.field[0].data[0] = u;
+    desc.field[0].width[0][0] = desc.field[0].width[0][1] = 1;
     peal_exchange *exchange = nullptr;
-    if (peal_exchange_create(session, &desc, &exchange) != PEAL_STATUS_OK) {
+    if (peal_exchange_create_desc(session, &desc, &exchange) != PEAL_STATUS_OK) {
         peal_session_print_diagnostics(session, stderr, 0);
         return 1;
     }
-    bool good = peal_exchange_start(exchange, nullptr) == PEAL_STATUS_OK &&
+    bool good = peal_exchange_start(exchange, 0, nullptr) == PEAL_STATUS_OK &&
                 peal_exchange_wait(exchange) == PEAL_STATUS_OK && u[0] == 7 && u[9] == 0;
     good &= peal_exchange_destroy(exchange) == PEAL_STATUS_OK;
 

@@ -15,7 +15,7 @@ enum { MOST = 64, TRIALS = 20000 };
 typedef struct trial {
     uint64_t state;
     int axes, processes;
-    peal_part part[MOST];
+    peal_box part[MOST];
 } trial;
 
 static int below(trial *t, int limit)
@@ -44,7 +44,7 @@ static int owners(const trial *t, const int64_t p[PEAL_AXES])
 
 static void swap_parts(trial *t, int a, int b)
 {
-    peal_part kept = t->part[a];
+    peal_box kept = t->part[a];
     t->part[a] = t->part[b];
     t->part[b] = kept;
 }
@@ -124,7 +124,7 @@ static void make_bricks(trial *t)
 /* A box moved, grown, shrunk, or another's. */
 static void spoil(trial *t)
 {
-    peal_part *part = &t->part[below(t, t->processes)];
+    peal_box *part = &t->part[below(t, t->processes)];
     int k = below(t, t->axes), by = below(t, 5) - 2;
     switch (below(t, 4)) {
     case 0:
@@ -267,7 +267,7 @@ static void far_apart(void **state)
     (void)state;
     peal_decomposition d;
     peal_misfit why;
-    const peal_part part[2] = {{{INT64_MIN}, {0}}, {{0}, {INT64_MAX}}};
+    const peal_box part[2] = {{1, {INT64_MIN}, {0}}, {1, {0}, {INT64_MAX}}};
     assert_int_equal(peal_decompose(part, 2, 1, &d, &why), PEAL_STATUS_USAGE);
     assert_non_null(strstr(why.text, "the boxes lie between"));
 }

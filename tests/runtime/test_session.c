@@ -63,7 +63,8 @@ static int exit_of_fatal(bool is_created, char *text, size_t bytes)
         peal_session *session = NULL;
         peal_exchange *exchange = NULL;
         peal_session_create(&desc, &session);
-        peal_exchange_create(session, &(peal_halo_desc){.size_bytes = 1}, &exchange);
+        peal_exchange_create_desc(session, &(peal_halo_desc){.size_bytes = 1, .source = PEAL_HERE},
+                                  &exchange);
         _exit(77); /* a failed call has returned */
     }
     close(pipes[1]);

@@ -44,16 +44,11 @@ static peal_status make_plan(peal_session *session, int number)
 
 static peal_status make_exchange(peal_session *session, int number)
 {
-    const peal_halo_desc desc = {.size_bytes = sizeof(desc),
-                                 .axis_count = 2,
-                                 .extent = {8, 8},
-                                 .periodic = {true, true},
-                                 .width = {1, 1},
-                                 .field_count = 1,
-                                 .field = {{.type = PEAL_F64}}};
     peal_exchange *exchange = NULL;
     starve_at(STARVE_CALLOC | STARVE_REALLOC, number);
-    peal_status status = peal_exchange_create(session, &desc, &exchange);
+    peal_status status = peal_exchange_create(session, &exchange, .axis_count = 2, .hi = {8, 8},
+                                              .periodic = {true, true},
+                                              .field = {{PEAL_F64, .width = {{1, 1}, {1, 1}}}});
     starve_at(0, 0);
     peal_exchange_destroy(exchange);
     return status;

@@ -443,7 +443,7 @@ def exchange(case):
         lines = sorted(execute(launcher + [case.exchange, 90, 53, 400]).splitlines())
         expected, first = [f"90 x 53 points, 400 steps, processes: {processes}"], 0
         for k in range(processes):
-            end = first + 53 // processes + (k < 53 % processes)
+            end = 53 * (k + 1) // processes
             expected.append(
                 f"process {k} of {processes}: rows {first} to {end - 1} are where the waves should be"
             )

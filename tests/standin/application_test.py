@@ -84,7 +84,7 @@ class Embedded(unittest.TestCase):
         return done.stdout, record, record[marks[-2]:marks[-1]] if len(marks) > 1 else []
 
     def test_exchange_is_on_the_applications_stream(self):
-        for words in (("exchange",), ("exchange", "3")):
+        for words in (("exchange",), ("exchange", "peal"), ("exchange", "two")):
             out, record, steady = self.job(*words)
             self.assertEqual(out.count("start: ok"), 4, out)
             self.assertEqual(out.count("wait: ok"), 4, out)
@@ -155,7 +155,7 @@ class Embedded(unittest.TestCase):
 
     def test_memory_decides(self):
         out, record, _ = self.job("memory")
-        self.assertIn("ordinary: ok\nexchange of 1 field, 1 rank", out)
+        self.assertIn("ordinary: ok\nexchange of 1 field, 1 process", out)
         self.assertIn("stream on the host: wrong usage", out)
         self.assertRegex(out, r"field 0 has lent memory .* ordinary host memory, unknown to the GPU \[E365\]")
         self.assertIn("there is no backend 'gpu' [E380]", out)
@@ -224,7 +224,7 @@ class Embedded(unittest.TestCase):
 
     def test_every_failing_call(self):
         """Whatever fails, the context comes back and nothing is left."""
-        for words in (("exchange", "2"), ("plan", "stream")):
+        for words in (("exchange", "two"), ("plan", "stream")):
             self.job(*words)
             seen = {}
             for name in [line for line in self.job(*words)[1] if re.match(r"cu\w+$", line)]:

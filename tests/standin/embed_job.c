@@ -2,7 +2,7 @@
  * onto its streams, and what it leaves alone. Its calls are marked in the record by calls of
  * cuCtxGetStreamPriorityRange, which peal makes only while it prepares a plan.
  *
- *   embed_job exchange [RANKS] | plan [MODE] | memory | misuse | own */
+ *   embed_job exchange [lent|two|peal] | plan [MODE] | memory | misuse | own */
 #include "base/cuda_driver.h"
 #include "base/diagnostic.h"
 #include "runtime/session/session.h"
@@ -44,9 +44,11 @@ static CUdeviceptr device_memory(void)
     CUdeviceptr out = 0;
     driver->cuDevicePrimaryCtxRetain_(&primary, 0);
     driver->cuCtxSetCurrent_(primary);
-    driver->cuMemAlloc_(&out, BYTES);
+    bool has_it = driver->cuMemAlloc_(&out, BYTES) == CUDA_SUCCESS;
     driver->cuCtxSetCurrent_(own);
-    return out;
+    if (!has_it)
+        driver->cuDevicePrimaryCtxRelease_(0);
+    return has_it ? out : 0;
 }
 
 static void free_device_memory(CUdeviceptr memory)
@@ -60,38 +62,32 @@ static void free_device_memory(CUdeviceptr memory)
     driver->cuDevicePrimaryCtxRelease_(0);
 }
 
-static peal_status make_exchange(peal_session *session, void *data, const char *backend, int ranks,
-                                 peal_exchange **out)
+static peal_status make_exchange(peal_session *session, void *data, void *second,
+                                 const char *backend, peal_exchange **out)
 {
-    int part = POINTS / peal_session_processes(session);
-    const peal_halo_desc desc = {.size_bytes = sizeof(desc),
-                                 .ranks = ranks,
-                                 .periodic = {true},
-                                 .axis_count = 1,
-                                 .extent = {POINTS},
-                                 .own_origin = {data ? part * peal_session_process(session) : 0},
-                                 .own_extent = {data ? part : 0},
-                                 .width = {1},
-                                 .field_count = 1,
-                                 .field = {{.type = PEAL_I64, .data = data}},
-                                 .backend = backend};
-    return peal_exchange_create(session, &desc, out);
+    int part = POINTS / peal_session_processes(session), process = peal_session_process(session);
+    return peal_exchange_create(session, out, .axis_count = 1, .lo = {part * process},
+                                .hi = {part * (process + 1)}, .periodic = {true},
+                                .backend = backend,
+                                .field = {{PEAL_I64, .data = {data, second}, .width = {{1, 1}}}});
 }
 
-/* Lent memory, three rounds on stream 1, one on stream 3. */
-static void exchange_job(peal_session *session, int ranks)
+/* Lent memory ("lent", "two" buffers) or peal's ("peal"): three rounds on stream 1, one on stream
+ * 3. */
+static void exchange_job(peal_session *session, const char *whose)
 {
     peal_exchange *exchange = NULL;
-    CUdeviceptr memory = ranks ? 0 : device_memory();
+    bool lent = strcmp(whose, "peal") != 0, two = !strcmp(whose, "two");
+    CUdeviceptr memory = lent ? device_memory() : 0, second = two ? device_memory() : 0;
     char line[400];
-    if (!told("create", make_exchange(session, (void *)(uintptr_t)memory, ranks ? "cuda" : NULL,
-                                      ranks, &exchange))) {
+    if (!told("create", make_exchange(session, (void *)(uintptr_t)memory, (void *)(uintptr_t)second,
+                                      lent ? NULL : "cuda", &exchange))) {
         peal_exchange_describe(exchange, line, sizeof(line));
         printf("%s\n", line);
         mark();
         for (int i = 0; i < 4; i++) {
             void *stream = stream_number(i < 3 ? 1 : 3);
-            if (told("start", peal_exchange_start(exchange, stream)) ||
+            if (told("start", peal_exchange_start(exchange, two && i % 2, stream)) ||
                 told("wait", peal_exchange_wait(exchange)))
                 break;
         }
@@ -100,6 +96,8 @@ static void exchange_job(peal_session *session, int ranks)
     told("destroy", peal_exchange_destroy(exchange));
     if (memory)
         free_device_memory(memory);
+    if (second)
+        free_device_memory(second);
 }
 
 static void memory_job(peal_session *session)
@@ -107,25 +105,25 @@ static void memory_job(peal_session *session)
     peal_exchange *exchange = NULL;
     int64_t *ordinary = calloc(1, BYTES);
     char line[400];
-    if (!told("ordinary", make_exchange(session, ordinary, NULL, 0, &exchange))) {
+    if (!told("ordinary", make_exchange(session, ordinary, NULL, NULL, &exchange))) {
         peal_exchange_describe(exchange, line, sizeof(line));
         printf("%s\n", line);
-        told("stream on the host", peal_exchange_start(exchange, stream_number(1)));
+        told("stream on the host", peal_exchange_start(exchange, 0, stream_number(1)));
         peal_exchange_destroy(exchange);
     }
-    told("forced", make_exchange(session, ordinary, "cuda", 0, &exchange));
-    told("unknown", make_exchange(session, NULL, "gpu", 0, &exchange));
+    told("forced", make_exchange(session, ordinary, NULL, "cuda", &exchange));
+    told("unknown", make_exchange(session, NULL, NULL, "gpu", &exchange));
     free(ordinary);
 }
 
 static void misuse_job(peal_session *session)
 {
     peal_exchange *exchange = NULL;
-    if (told("create", make_exchange(session, NULL, "cuda", 0, &exchange)))
+    if (told("create", make_exchange(session, NULL, NULL, "cuda", &exchange)))
         return;
-    told("captured", peal_exchange_start(exchange, stream_number(2)));
-    told("start", peal_exchange_start(exchange, stream_number(1)));
-    told("again", peal_exchange_start(exchange, stream_number(1)));
+    told("captured", peal_exchange_start(exchange, 0, stream_number(2)));
+    told("start", peal_exchange_start(exchange, 0, stream_number(1)));
+    told("again", peal_exchange_start(exchange, 0, stream_number(1)));
     told("wait", peal_exchange_wait(exchange));
     told("destroy", peal_exchange_destroy(exchange));
 }
@@ -290,7 +288,7 @@ int main(int count, char **words)
     own = (CUcontext)(void *)&somewhere;
     driver->cuCtxSetCurrent_(own);
     if (!strcmp(job, "exchange"))
-        exchange_job(session, count > 2 ? atoi(words[2]) : 0);
+        exchange_job(session, count > 2 ? words[2] : "lent");
     else if (!strcmp(job, "memory"))
         memory_job(session);
     else if (!strcmp(job, "own"))

@@ -18,21 +18,15 @@ static const char *what;
 
 static peal_status make(peal_session *session, peal_exchange **out)
 {
-    const peal_halo_desc desc = {.size_bytes = sizeof(desc),
-                                 .ranks = 2,
-                                 .periodic = {true},
-                                 .axis_count = 1,
-                                 .extent = {POINTS},
-                                 .width = {1},
-                                 .field_count = 1,
-                                 .field = {{.type = PEAL_I64}},
-                                 .backend = "cuda"};
-    return peal_exchange_create(session, &desc, out);
+    const int half = POINTS / 2, process = peal_session_process(session);
+    return peal_exchange_create(session, out, .axis_count = 1, .lo = {half * process},
+                                .hi = {half * (process + 1)}, .periodic = {true},
+                                .field = {{PEAL_I64, .width = {{1, 1}}}}, .backend = "cuda");
 }
 
 static peal_status round_of(peal_exchange *exchange)
 {
-    peal_status status = peal_exchange_start(exchange, (void *)(uintptr_t)1);
+    peal_status status = peal_exchange_start(exchange, 0, (void *)(uintptr_t)1);
     return status ? status : peal_exchange_wait(exchange);
 }
 

@@ -13,12 +13,10 @@ typedef struct part {
     double *u;
 } part;
 
-/* Where peal cuts: the first (n mod parts) parts are one point longer. */
 static void cut(int n, int parts, int at, int *first, int *extent)
 {
-    int whole = n / parts, longer = n % parts;
-    *first = at * whole + (at < longer ? at : longer);
-    *extent = whole + (at < longer);
+    *first = at * n / parts;
+    *extent = (at + 1) * n / parts - *first;
 }
 
 static double *point(const part *p, int x, int y)
@@ -59,8 +57,8 @@ static void run_plan(peal_session *session, bool is_right)
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "right";
-    int rank, size, dims[2] = {0, 0}, wrong = 0, all = 0;
-    MPI_Comm comm = MPI_COMM_WORLD;
+    int rank, size, dims[2] = {0, 0}, at[2], periods[2] = {1, 1}, wrong = 0, all = 0;
+    MPI_Comm comm = MPI_COMM_WORLD, cart;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (!strcmp(what, "reversed"))
@@ -68,41 +66,33 @@ int main(int argc, char **argv)
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
     MPI_Dims_create(size, 2, dims);
+    MPI_Cart_create(comm, 2, dims, periods, 0, &cart); /* its last axis counts first */
+    MPI_Cart_coords(cart, rank, 2, at);
     part p;
-    cut(NX, dims[0], rank % dims[0], &p.first[0], &p.extent[0]);
-    cut(NY, dims[1], rank / dims[0], &p.first[1], &p.extent[1]);
+    cut(NX, dims[0], at[0], &p.first[0], &p.extent[0]);
+    cut(NY, dims[1], at[1], &p.first[1], &p.extent[1]);
     p.pitch = p.extent[0] + 2 * WIDTH;
     int64_t bytes = (int64_t)p.pitch * (p.extent[1] + 2 * WIDTH) * (int64_t)sizeof(double);
     p.u = calloc(1, (size_t)bytes);
 
-    peal_session *session = peal_session_from_mpi(comm);
+    peal_session *session = peal_session_from_mpi(cart);
     if (!strcmp(what, "graph") || !strcmp(what, "plan"))
         run_plan(session, !strcmp(what, "plan"));
     peal_exchange *exchange;
-    peal_halo_desc desc = {
-        .size_bytes = sizeof(desc),
-        .dims = {dims[0], dims[1], 1},
-        .periodic = {true, true},
-        .axis_count = 2,
-        .extent = {NX, NY},
-        .own_origin = {p.first[0], p.first[1]},
-        .own_extent = {p.extent[0], p.extent[1]},
-        .width = {WIDTH, WIDTH},
-        .field_count = 1,
-        .field = {{.type = PEAL_F64, .data = p.u, .bytes = bytes}},
-    };
-    if (!strcmp(what, "bytes") && rank == 1)
-        desc.field[0].bytes -= 8;
-    if (!strcmp(what, "part") && rank == size - 1)
-        desc.own_origin[0]++;
-    peal_exchange_create(session, &desc, &exchange); /* here */
+    bytes -= !strcmp(what, "bytes") && rank == 1 ? 8 : 0;
+    p.first[0] += !strcmp(what, "part") && rank == size - 1;
+    peal_exchange_create(session, &exchange, .axis_count = 2, /* here */
+                         .lo = {p.first[0], p.first[1]}, .periodic = {true, true},
+                         .hi = {p.first[0] + p.extent[0], p.first[1] + p.extent[1]},
+                         .field = {{PEAL_F64, .data = {p.u}, .bytes = bytes,
+                                    .width = {{WIDTH, WIDTH}, {WIDTH, WIDTH}}}});
     for (int round = 0; round < ROUNDS; round++) {
         for (int y = 0; y < p.extent[1]; y++)
             for (int x = 0; x < p.extent[0]; x++)
                 *point(&p, x, y) = value(&p, x, y, round);
         if (!strcmp(what, "quiet") && rank == 2 && round == 1)
             peal_exchange_wait(exchange); /* without a start */
-        peal_exchange_start(exchange, NULL);
+        peal_exchange_start(exchange, 0, NULL);
         peal_exchange_wait(exchange);
         wrong += wrong_points(&p, round);
     }
