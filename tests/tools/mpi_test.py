@@ -64,6 +64,40 @@ class MpiProgram(unittest.TestCase):
         self.assertEqual(code, 2, out + err)
         self.assertEqual(len(re.findall("error: .*peal_plan_wait", err)), 1, err)
 
+    def test_sample(self):
+        """Halos by peal and by MPI: the same bits on any number of processes, in C and C++; and how many lines each takes."""
+        folder = os.path.join(ROOT, "samples", "exchange_mpi")
+        there, digests = os.path.dirname(LIBRARY), set()
+        link = ["-I", INCLUDE, "-L", there, "-lpeal", f"-Wl,-rpath,{there}"]
+        programs = [(["mpicc", "-std=c11"], "with_mpi.c"), (["mpicc", "-std=c11"], "with_peal.c")]
+        if shutil.which("mpicxx"):
+            programs.append((["mpicxx", "-std=c++17", "-DOMPI_SKIP_MPICXX"], "with_peal.cpp"))
+        with open(os.path.join(folder, "README.md"), encoding="ascii") as file:
+            promised = dict(re.findall(r"\[(with_[a-z.]+)\]\(.*?\) \| (\d+) \|", file.read()))
+        for compiler, name in programs:
+            program, source = os.path.join(self.folder.name, name.replace(".", "_")), os.path.join(folder, name)
+            subprocess.run([*compiler, "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", source, "-o", program, *link], check=True,
+                           timeout=HARD_LIMIT)
+            for processes in (1, 2, 4, 6):
+                with self.subTest(f"{name} {processes}"):
+                    done = subprocess.run([*mpirun(processes), program, "53", "37", "60"], capture_output=True, text=True, check=False,
+                                          timeout=HARD_LIMIT, env=environment())
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    digests.add(re.match(r"53 x 37 points, 60 steps: digest (\w+)\n[0-9.]+ us a step\n$", done.stdout).group(1))
+            self.assertEqual(str(self.lines_for_halo(source)), promised[name])
+        self.assertEqual(len(digests), 1)
+
+    @staticmethod
+    def lines_for_halo(source):
+        count, inside = 0, False
+        with open(source, encoding="ascii") as file:
+            for line in file:
+                if "halo: " in line:
+                    inside = "halo: begin" in line
+                elif inside or re.search(r"(/\* halo \*/|// halo)$", line):
+                    count += bool(line.strip())
+        return count
+
     @unittest.skipUnless(shutil.which("mpicxx"), "no mpicxx")
     def test_plus(self):
         subprocess.run(["mpicxx", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-DOMPI_SKIP_MPICXX", "-I", INCLUDE, "-fsyntax-only",
