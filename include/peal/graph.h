@@ -46,6 +46,7 @@ extern "C" {
 
 /* A graph under construction. */
 typedef struct peal_graph peal_graph;
+typedef struct peal_session peal_session;
 
 enum {
     PEAL_GRAPH_AFTER = 8,    /* most names in `after` */
@@ -296,6 +297,28 @@ void peal_graph_add_require(peal_graph *graph, const char *what, peal_source sou
 
 /* `fma: true`: kernels may be compiled with contraction of a * b + c, which gives up equal bits. */
 void peal_graph_set_fma(peal_graph *graph, bool fma);
+
+/* A spec in YAML or JSON. */
+typedef struct peal_spec_desc {
+    size_t size_bytes; /* sizeof(peal_spec_desc) */
+    const char *path;  /* its file; NULL: `text` is the spec */
+    const char *text;
+    const char *name;   /* what stands for a file in messages about `text`; NULL: "spec" */
+    const char *folder; /* where relative names of files begin; NULL: the spec's folder, of a text
+                           the current one */
+    const char *const *set; /* params: "n=512"; set_count of them */
+    int set_count;
+} peal_spec_desc;
+
+/* Makes a graph of a spec, for peal_graph_compile or peal_graph_check; what is wrong with it is in
+ * the session's messages. Not collective. PEAL_STATUS_SPEC; PEAL_STATUS_USAGE: it cannot be read.
+ * *out is set only on success; it is the caller's to destroy. */
+peal_status peal_graph_read_spec(peal_session *session, const peal_spec_desc *desc,
+                                 peal_graph **out);
+
+/* Checks a graph over so many ranks, as peal_graph_compile does, and makes nothing. Not collective.
+ * Nothing can be added to the graph afterwards. PEAL_STATUS_SPEC: it is not sound. */
+peal_status peal_graph_check(peal_graph *graph, peal_session *session, int ranks);
 
 /* What follows: each takes the graph and a descriptor, which it copies. They return the handle of
  * what was added, 0 or more: of a param its number, of a field or buffer its number among fields

@@ -114,6 +114,7 @@ typedef struct peal_plan_array {
     peal_box part;   /* this rank's part */
     peal_box own;    /* part and the ghost points that belong to the rank */
     peal_box stored; /* own and halo */
+    bool is_buffer;  /* of which every rank has its own; else a field */
 } peal_plan_array;
 
 /* Checks the graph over all ranks, schedules it for the ranks of this process and prepares
@@ -155,6 +156,17 @@ peal_status peal_plan_event(peal_plan *plan, void **event);
  * call it again after a run. Between wait and the next start. PEAL_STATUS_USAGE: a run is under
  * way, an unknown name, or a rank of another process. */
 peal_status peal_plan_view(const peal_plan *plan, int rank, const char *name, peal_plan_array *out);
+/* The graph's fields and buffers: how many, and the name of number `index` (NULL: there is none).
+ */
+int peal_plan_array_count(const peal_plan *plan);
+const char *peal_plan_array_name(const peal_plan *plan, int index);
+/* Copies the part of an array that a rank (of this process) has to dense memory, x fastest, or back
+ * from there; also of a GPU. bytes: of that memory, to be compared. Halos stay as they are. When
+ * and PEAL_STATUS_USAGE as of peal_plan_view. */
+peal_status peal_plan_read(const peal_plan *plan, int rank, const char *name, void *to,
+                           size_t bytes);
+peal_status peal_plan_write(peal_plan *plan, int rank, const char *name, const void *from,
+                            size_t bytes);
 /* Ranks of this process: [*first, *end). In serial process 0 hosts all. */
 void peal_plan_ranks(const peal_plan *plan, int *first, int *end);
 

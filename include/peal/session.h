@@ -79,6 +79,20 @@ void peal_session_print_diagnostics(const peal_session *session, FILE *stream, i
 /* How many errors were reported so far in this process. */
 int peal_session_error_count(const peal_session *session);
 
+/* One of them, or a warning. Its texts live until the session is destroyed. */
+typedef struct peal_message {
+    const char *code; /* "E131": `peal explain E131` says more */
+    bool is_error;    /* else a warning */
+    peal_source source;
+    const char *text; /* what is wrong */
+    const char *hint; /* what to do; NULL: none */
+} peal_message;
+
+/* How many errors and warnings were reported so far in this process, and number `index` of them, in
+ * the order in which they came. PEAL_STATUS_USAGE: there is none. */
+int peal_session_message_count(const peal_session *session);
+peal_status peal_session_message(const peal_session *session, int index, peal_message *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -6,64 +6,6 @@
 #include <peal/peal.h>
 #include <string.h>
 
-static int array_of(const peal_schedule *schedule, const char *name)
-{
-    for (int a = 0; a < schedule->array_count; a++)
-        if (!schedule->array[a].hidden && !strcmp(schedule->array[a].name, name))
-            return a;
-    return -1;
-}
-
-static peal_status unknown_array(const peal_plan *plan, const char *name)
-{
-    const char *known[64];
-    char hint[128];
-    size_t count = 0;
-    for (int a = 0; a < plan->data->array_count && count < 64; a++)
-        known[count++] = plan->data->arrays[a].name;
-    const char *nearest = peal_nearest_word(name, known, count);
-    snprintf(hint, sizeof(hint), "did you mean '%s'?", nearest ? nearest : "");
-    return peal_report(plan->session->diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE,
-                       nearest ? hint : NULL, "peal_plan_view: the graph has no '%s'", name);
-}
-
-peal_status peal_plan_view(const peal_plan *plan, int rank, const char *name, peal_plan_array *out)
-{
-    if (!peal_is_plan(plan, __func__) || !peal_argument_check(name, "the name", __func__) ||
-        !peal_argument_check(out, "where the view goes", __func__))
-        return PEAL_STATUS_USAGE;
-    peal_diagnostics *diagnostics = plan->session->diagnostics;
-    const peal_binding *binding = &plan->binding;
-    if (plan->state == PEAL_PLAN_RUNNING)
-        return peal_report(diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE,
-                           "call peal_plan_wait first", "peal_plan_view: the plan is running");
-    if (rank < binding->first || rank >= binding->first + binding->count)
-        return peal_report(diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE, NULL,
-                           "peal_plan_view: process %d hosts %d ranks from %d on, rank %d is not "
-                           "among them",
-                           plan->session->identity.process, binding->count, binding->first, rank);
-    int index = rank - binding->first;
-    const peal_schedule *schedule = binding->rank[index].schedule;
-    int array = array_of(schedule, name);
-    if (array < 0)
-        return unknown_array(plan, name);
-    int storage = plan->backend->storage(peal_plan_runner(plan), index, array);
-    const peal_layout *layout = &schedule->array[array].layout;
-    int64_t before = 0;
-    for (int k = 0; k < PEAL_AXES; k++)
-        before += layout->stored.lo[k] * layout->stride[k];
-    peal_plan_array result = {.type = schedule->array[array].type,
-                              .part = layout->part,
-                              .own = layout->own,
-                              .stored = layout->stored};
-    /* the point with coordinates 0 may lie outside the array: integers, not pointers */
-    result.view.base = (void *)((uintptr_t)peal_binding_array(binding, index, storage) -
-                                (uintptr_t)(before * (int64_t)peal_type_bytes(result.type)));
-    memcpy(result.view.stride, layout->stride, sizeof(result.view.stride));
-    *out = result;
-    return PEAL_STATUS_OK;
-}
-
 void peal_plan_ranks(const peal_plan *plan, int *first, int *end)
 {
     bool known = peal_is_plan(plan, __func__);

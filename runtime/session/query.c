@@ -69,6 +69,26 @@ int peal_session_error_count(const peal_session *session)
     return is_session(session, __func__) ? peal_diagnostics_errors(session->diagnostics) : -1;
 }
 
+int peal_session_message_count(const peal_session *session)
+{
+    return is_session(session, __func__) ? peal_diagnostics_count(session->diagnostics) : -1;
+}
+
+peal_status peal_session_message(const peal_session *session, int index, peal_message *out)
+{
+    if (!is_session(session, __func__) ||
+        !peal_argument_check(out, "where the message goes", __func__) || index < 0 ||
+        index >= peal_diagnostics_count(session->diagnostics))
+        return PEAL_STATUS_USAGE;
+    const peal_diagnostic *d = peal_diagnostics_at(session->diagnostics, index);
+    *out = (peal_message){.code = peal_code_number(d->code),
+                          .is_error = d->severity == PEAL_ERROR,
+                          .source = d->source,
+                          .text = d->message,
+                          .hint = d->hint};
+    return PEAL_STATUS_OK;
+}
+
 peal_diagnostics *peal_session_diagnostics(peal_session *session)
 {
     return session->diagnostics;

@@ -64,6 +64,7 @@ static void use_graph(peal_graph *g, peal_session *session, const char *code)
     const peal_source here = {"here", 1, 1};
     peal_plan *plan = NULL;
     REFUSED(peal_graph_compile(g, session, NULL, &plan));
+    REFUSED(peal_graph_check(g, session, 1));
     NOTHING(peal_graph_set_folder(g, "."));
     NOTHING(peal_graph_override(g, "n=1"));
     NOTHING(peal_graph_add_kernels(g, "k.c", here));
@@ -94,10 +95,15 @@ static void use_graph(peal_graph *g, peal_session *session, const char *code)
 
 static void use_session(peal_session *s, peal_graph *graph, const char *code)
 {
+    const peal_spec_desc spec = {.size_bytes = sizeof(spec), .text = "peal: 1\n"};
     peal_exchange *exchange = NULL;
+    peal_graph *read = NULL;
     peal_plan *plan = NULL;
+    peal_message message;
     REFUSED(peal_graph_compile(graph, s, NULL, &plan));
     REFUSED(peal_exchange_create(s, &exchange, .axis_count = 1));
+    REFUSED(peal_graph_read_spec(s, &spec, &read));
+    REFUSED(peal_graph_check(graph, s, 1));
     GIVES(-1, peal_session_process(s));
     GIVES(-1, peal_session_processes(s));
     GIVES(-1, peal_session_local_process(s));
@@ -107,6 +113,8 @@ static void use_session(peal_session *s, peal_graph *graph, const char *code)
     REFUSED(peal_session_status(s));
     NOTHING(peal_session_print_diagnostics(s, stderr, 0));
     GIVES(-1, peal_session_error_count(s));
+    GIVES(-1, peal_session_message_count(s));
+    REFUSED(peal_session_message(s, 0, &message));
 }
 
 static void use_plan(peal_plan *p, const char *code)
@@ -121,6 +129,10 @@ static void use_plan(peal_plan *p, const char *code)
     REFUSED(peal_plan_wait(p));
     REFUSED(peal_plan_event(p, &event));
     REFUSED(peal_plan_view(p, 0, "a", &view));
+    REFUSED(peal_plan_read(p, 0, "a", text, 1));
+    REFUSED(peal_plan_write(p, 0, "a", text, 1));
+    GIVES(-1, peal_plan_array_count(p));
+    GIVES(NULL, peal_plan_array_name(p, 0));
     REFUSED(peal_plan_finish(p));
     REFUSED(peal_plan_verify(p));
     REFUSED(peal_plan_watch(p));
@@ -286,6 +298,12 @@ static void other_nulls(void **state)
     REFUSED(peal_exchange_create_desc(h.session, NULL, &h.exchange));
     REFUSED(peal_plan_view(h.plan, 0, NULL, &view));
     REFUSED(peal_plan_view(h.plan, 0, "a", NULL));
+    REFUSED(peal_plan_read(h.plan, 0, "a", NULL, 1));
+    REFUSED(peal_plan_write(h.plan, 0, "a", NULL, 1));
+    REFUSED(peal_plan_read(h.plan, 0, NULL, &view, 1));
+    REFUSED(peal_plan_write(h.plan, 0, NULL, &view, 1));
+    REFUSED(peal_graph_read_spec(h.session, NULL, NULL));
+    REFUSED(peal_session_message(h.session, 0, NULL));
     REFUSED(peal_plan_event(h.plan, NULL));
     REFUSED(peal_plan_digest(h.plan, NULL, NULL));
     REFUSED(peal_exchange_view(h.exchange, 0, NULL));
