@@ -79,7 +79,7 @@ void peal_session_print_diagnostics(const peal_session *session, FILE *stream, i
 /* How many errors were reported so far in this process. */
 int peal_session_error_count(const peal_session *session);
 
-/* One of them, or a warning. Its texts live until the session is destroyed. */
+/* One of them, or a warning. Its texts live until the session is destroyed or forgets them. */
 typedef struct peal_message {
     const char *code; /* "E131": `peal explain E131` says more */
     bool is_error;    /* else a warning */
@@ -92,6 +92,8 @@ typedef struct peal_message {
  * the order in which they came. PEAL_STATUS_USAGE: there is none. */
 int peal_session_message_count(const peal_session *session);
 peal_status peal_session_message(const peal_session *session, int index, peal_message *out);
+/* Drops them: what is wrong in the same way again is reported again, not counted as told. */
+void peal_session_forget_messages(peal_session *session);
 
 #ifdef __cplusplus
 }

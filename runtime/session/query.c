@@ -89,6 +89,12 @@ peal_status peal_session_message(const peal_session *session, int index, peal_me
     return PEAL_STATUS_OK;
 }
 
+void peal_session_forget_messages(peal_session *session)
+{
+    if (is_session(session, __func__))
+        peal_diagnostics_take_back(session->diagnostics, 0);
+}
+
 peal_diagnostics *peal_session_diagnostics(peal_session *session)
 {
     return session->diagnostics;

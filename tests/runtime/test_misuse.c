@@ -115,6 +115,7 @@ static void use_session(peal_session *s, peal_graph *graph, const char *code)
     GIVES(-1, peal_session_error_count(s));
     GIVES(-1, peal_session_message_count(s));
     REFUSED(peal_session_message(s, 0, &message));
+    NOTHING(peal_session_forget_messages(s));
 }
 
 static void use_plan(peal_plan *p, const char *code)

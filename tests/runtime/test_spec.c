@@ -74,8 +74,12 @@ static void messages(void **state)
     desc = (peal_spec_desc){.size_bytes = sizeof(desc), .path = "/nowhere/at.yaml"};
     assert_int_equal(peal_graph_read_spec(session, &desc, &none), PEAL_STATUS_USAGE);
     assert_null(none);
+    peal_session_forget_messages(session);
+    assert_int_equal(peal_session_message_count(session), 0);
     graph = read_text(session, spec, NULL);
     assert_int_equal(peal_graph_check(graph, session, 0), PEAL_STATUS_USAGE);
+    assert_int_equal(peal_graph_check(graph, session, 2), PEAL_STATUS_SPEC);
+    assert_int_equal(peal_session_message_count(session), 2); /* what was told before, too */
     peal_graph_destroy(graph);
     peal_session_destroy(session);
 }
