@@ -1,8 +1,9 @@
 /* The exchange alone, over processes: random grids, cut anywhere, with processes in any order and
  * fields of all kinds in peal's memory and in the caller's. Every stored point is compared with
- * what its owner has. */
+ * what its owner has. With PEAL_TEST_BACKEND=cuda in a GPU's memory, and nothing else. */
 #define _GNU_SOURCE
 #include "runtime/network/tcp.h"
+#include "tests/runtime/device_memory.h"
 #include "tests/runtime/job.h"
 
 #include <peal/exchange.h>
@@ -16,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { UNTOUCHED = 77, MOST_PARTS = 8, CASES = 40 };
+enum { UNTOUCHED = 77, MOST_PARTS = 8, CASES = 40, DEVICE_CASES = 12 };
 
 /* ---- a random exchange, the same in all processes ---- */
 
@@ -183,6 +184,21 @@ static int value_at(const random_case *c, int process, int field, int component,
 
 /* ---- memory ---- */
 
+static bool on_device; /* fields lie in a GPU's memory */
+
+static void *take(size_t count, size_t bytes)
+{
+    return on_device ? device_memory_take(count * bytes) : calloc(count, bytes);
+}
+
+static void give(void *memory)
+{
+    if (on_device)
+        device_memory_give(memory);
+    else
+        free(memory);
+}
+
 static void store(void *data, int64_t index, peal_type type, int value)
 {
     switch (type) {
@@ -219,9 +235,9 @@ static int load(const void *data, int64_t index, peal_type type)
     }
 }
 
-/* Fills all stored points, or compares them. */
-static bool visit(const random_case *c, int process, int field, const peal_exchange_array *a,
-                  int round, bool fill)
+/* Fills all stored points, or compares them; in memory of the host. */
+static bool visit_points(const random_case *c, int process, int field, const peal_exchange_array *a,
+                         int round, bool fill)
 {
     const peal_halo_field *f = &c->desc.field[field];
     int components = f->components ? f->components : 1;
@@ -254,6 +270,26 @@ static bool visit(const random_case *c, int process, int field, const peal_excha
     return true;
 }
 
+static bool visit(const random_case *c, int process, int field, const peal_exchange_array *a,
+                  int round, bool fill)
+{
+    if (!on_device)
+        return visit_points(c, process, field, a, round, fill);
+    int64_t points = 1;
+    for (int k = 0; k < PEAL_AXES; k++)
+        points += (a->hi[k] - a->lo[k] + a->halo[k][0] + a->halo[k][1] - 1) * a->stride[k];
+    const peal_halo_field *f = &c->desc.field[field];
+    size_t bytes =
+        (size_t)(points * (f->components ? f->components : 1)) * peal_type_bytes(f->type);
+    peal_exchange_array copy = *a;
+    copy.data = calloc(1, bytes);
+    bool good = copy.data && (fill || device_memory_read(copy.data, a->data, bytes)) &&
+                visit_points(c, process, field, &copy, round, fill) &&
+                (!fill || device_memory_write(a->data, copy.data, bytes));
+    free(copy.data);
+    return good;
+}
+
 /* The caller's memory: dense, or with rows and planes longer than needed. Some has a guard behind
  * it. */
 static void lend(random_case *c, const int position[PEAL_AXES], int field, void *memory[2])
@@ -274,7 +310,7 @@ static void lend(random_case *c, const int position[PEAL_AXES], int field, void 
     }
     f->bytes = padded ? 0 : points * element;
     for (int buffer = 0; buffer < (c->second && field % 2 == 0 ? 2 : 1); buffer++)
-        f->data[buffer] = memory[buffer] = calloc((size_t)points, (size_t)element);
+        f->data[buffer] = memory[buffer] = take((size_t)points, (size_t)element);
 }
 
 /* ---- exchanges ---- */
@@ -284,6 +320,10 @@ static bool run_rounds(peal_session *session, const random_case *c, peal_exchang
     int process = peal_session_process(session);
     peal_exchange_array array[PEAL_EXCHANGE_FIELDS];
     bool good = true, two = false;
+    char about[400];
+    peal_exchange_describe(exchange, about, sizeof(about));
+    if (on_device != (strstr(about, " on ") != NULL))
+        return false;
     for (int f = 0; f < c->fields; f++) {
         if (peal_exchange_view(exchange, f, &array[f]))
             return false;
@@ -294,9 +334,9 @@ static bool run_rounds(peal_session *session, const random_case *c, peal_exchang
         for (int f = 0; f < c->fields; f++) {
             if (c->desc.field[f].data[1])
                 array[f].data = c->desc.field[f].data[buffer];
-            visit(c, process, f, &array[f], round, true);
+            good &= visit(c, process, f, &array[f], round, true);
         }
-        good = peal_exchange_start(exchange, buffer, NULL) == PEAL_STATUS_OK &&
+        good = good && peal_exchange_start(exchange, buffer, NULL) == PEAL_STATUS_OK &&
                peal_exchange_wait(exchange) == PEAL_STATUS_OK;
         for (int f = 0; good && f < c->fields; f++)
             good = visit(c, process, f, &array[f], round, false);
@@ -316,6 +356,7 @@ static bool run_case(peal_session *session, uint64_t seed)
         c.desc.hi[k] = c.cut[k][position[k] + 1];
         c.desc.extent[k] = seed % 2 ? c.cut[k][c.dims[k]] - c.cut[k][0] : 0;
     }
+    c.desc.backend = on_device && !c.lent ? "cuda" : NULL; /* lent memory tells itself */
     for (int f = 0; c.lent && f < c.fields; f++)
         lend(&c, position, f, memory[f]);
     bool good = peal_exchange_create_desc(session, &c.desc, &exchange) == PEAL_STATUS_OK &&
@@ -326,8 +367,8 @@ static bool run_case(peal_session *session, uint64_t seed)
     }
     good &= peal_exchange_destroy(exchange) == PEAL_STATUS_OK;
     for (int f = 0; f < c.fields; f++) {
-        free(memory[f][0]);
-        free(memory[f][1]);
+        give(memory[f][0]);
+        give(memory[f][1]);
     }
     return good;
 }
@@ -336,7 +377,8 @@ static int member_exchanges(test_team *team, int process)
 {
     peal_session *session;
     TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
-    for (uint64_t seed = 0; seed < CASES; seed++)
+    TEAM_CHECK(!on_device || device_memory_open(process, team->processes));
+    for (uint64_t seed = 0; seed < (on_device ? DEVICE_CASES : CASES); seed++)
         TEAM_CHECK(run_case(session, seed));
     peal_session_destroy(session);
     return 0;
@@ -344,9 +386,9 @@ static int member_exchanges(test_team *team, int process)
 
 static void processes(void **state)
 {
-    static const int counts[] = {1, 2, 3, 4, 6};
+    static const int counts[] = {1, 2, 4, 3, 6};
     (void)state;
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+    for (size_t i = 0; i < (on_device ? 3 : sizeof(counts) / sizeof(counts[0])); i++)
         job_run_all(counts[i], member_exchanges);
 }
 
@@ -576,5 +618,9 @@ int main(void)
         cmocka_unit_test(faults),
         cmocka_unit_test(misuse),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest device_tests[] = {cmocka_unit_test(processes)};
+    const char *backend = getenv("PEAL_TEST_BACKEND");
+    on_device = backend && !strcmp(backend, "cuda");
+    return on_device ? cmocka_run_group_tests(device_tests, NULL, NULL)
+                     : cmocka_run_group_tests(tests, NULL, NULL);
 }
