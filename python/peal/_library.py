@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import glob
 import os
 from typing import Any
 
@@ -15,9 +16,10 @@ def _open_library() -> Any:
     with open(os.path.join(FOLDER, "declarations.h"), encoding="ascii") as file:
         ffi.cdef(file.read())
     with open(os.path.join(FOLDER, "library.txt"), encoding="utf-8") as file:
-        beside = os.path.join(FOLDER, file.read().strip())
+        installed = os.path.join(FOLDER, file.read().strip())
+    of_wheel = glob.glob(os.path.join(glob.escape(os.path.dirname(FOLDER)), ".peal.mesonpy.libs", "libpeal.so.*"))
     tried = []
-    for name in filter(None, (os.environ.get("PEAL_LIBRARY"), beside, "libpeal.so.0")):
+    for name in filter(None, (os.environ.get("PEAL_LIBRARY"), *of_wheel, installed, "libpeal.so.0")):
         try:
             return ffi.dlopen(name)
         except OSError as error:

@@ -110,6 +110,20 @@ session = None
 if sys.argv[1] == "mpi4py":
     from mpi4py import MPI
     session = peal.Session(MPI.COMM_WORLD)
+me = (session or peal.Session.shared()).process
+whole = np.random.default_rng(2).random((6, 9, 3))
+part = slice(5 * (1 - me), 5 + 4 * (1 - me))  # process 1 comes first, and has a point more
+u = [np.zeros((6 + 2, part.stop - part.start + 3, 3)) for _ in range(2)]
+for array in u:
+    array[1:-1, 1:-2] = whole[:, part]
+with peal.Exchange((part.start, 0), (part.stop, 6), [u], width=[(1, 2), 1], periodic=True, components=True, session=session) as halo:
+    halo(1)
+    halo.start()
+    halo.wait()
+    assert "2 messages" in halo.describe()
+columns = np.arange(part.start - 1, part.stop + 2) % 9
+for array in u:
+    assert (array == whole[np.arange(-1, 7) % 6][:, columns]).all()
 with peal.compile(shift_spec("i64", [8, 7, 9]), 5, session=session) as plan:
     a = np.random.default_rng(1).integers(0, 100, (9, 7, 8))
     for rank in plan.ranks:
@@ -160,6 +174,30 @@ class Processes(unittest.TestCase):
         if importlib.util.find_spec("mpi4py") is None:
             self.skipTest("no mpi4py")
         self.job("mpi4py")
+
+
+class Exchanged(unittest.TestCase):
+    def test_alone(self):
+        """One process is its own neighbour; rows with a margin, and a field beside it of another type."""
+        whole = np.arange(20).reshape(4, 5)
+        frame = np.full((8, 12), -1)
+        u, v = frame[:6, :7], np.zeros((6, 7), "f4")
+        u[1:-1, 1:-1] = whole
+        v[1:-1, 1:-1] = whole
+        with peal.Exchange((3, 0), (8, 4), [u, v], periodic=(True, False), star=True) as halo:
+            halo()
+        np.testing.assert_array_equal(u[1:-1], whole[:, np.arange(-1, 6) % 5])
+        np.testing.assert_array_equal(v[1:-1], u[1:-1])
+        self.assertTrue((frame[:, 7:] == -1).all() and (u[0] == -1).all() and (v[-1] == 0).all())
+
+    def test_refused(self):
+        u = np.zeros((6, 7))
+        for words, array, more in (("the box and its halo have \\(6, 8\\)", u, {"hi": (6, 4)}), ("not contiguous along x", u[:, ::-1], {}),
+                                   ("of complex128", u.astype(complex), {}), ("3 axes are listed", u, {"width": (1, 1, 1)}),
+                                   ("receives 2", u, {"width": 2, "halo": 1}), ("lie differently", [(u, np.zeros((6, 9))[:, :7])], {}),
+                                   ("read-only", np.broadcast_to(0.0, (6, 7)), {}), ("backend 'gpu'", u, {"backend": "gpu"})):
+            with self.subTest(words), self.assertRaisesRegex((ValueError, TypeError, peal.Error), words):
+                peal.Exchange(**{"lo": (0, 0), "hi": (5, 4), "fields": array, **more})
 
 
 class Wrong(unittest.TestCase):
