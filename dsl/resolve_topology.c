@@ -76,6 +76,12 @@ static void resolve_cuts(peal_parser *parser, const peal_topology_desc *desc, pe
                            "write cuts: [[0, 100, 512], auto]", "expected a list by axis, or auto");
         return;
     }
+    if (item->count && !item->item[0].is_list && !item->item[0].word) {
+        peal_parser_report(parser, PEAL_E_WRONG_LIST_SHAPE, NULL, item->item[0].source,
+                           "write cuts: [[0, 100, 512], auto]",
+                           "expected a list of cuts, or auto, by axis");
+        return;
+    }
     if (item->count > out->axis_count) {
         peal_parser_report(parser, PEAL_E_WRONG_AXIS_COUNT, NULL, item->source, NULL,
                            "cuts lists %d axes, the topology has %d", item->count, out->axis_count);

@@ -94,7 +94,9 @@ typedef struct peal_exchange peal_exchange;
 /* Prepares an exchange that can be started any number of times. Collective; all processes return
  * the same status. PEAL_STATUS_USAGE: a descriptor that makes no sense, boxes that are no grid
  * (E362 names two processes or a point), a halo wider than a neighbour's box, memory that is too
- * small; PEAL_STATUS_ENVIRONMENT: too little memory or no path to a neighbour. */
+ * small, other options in another process (E354); PEAL_STATUS_SPEC: axes or fields that differ
+ * between processes (E353), more than can be addressed; PEAL_STATUS_ENVIRONMENT: too little memory
+ * or no path to a neighbour; PEAL_STATUS_DEADLINE: some process did not call it. */
 peal_status peal_exchange_create_desc(peal_session *session, const peal_halo_desc *desc,
                                       peal_exchange **out);
 #ifndef __cplusplus

@@ -10,8 +10,9 @@
  * Process p of the session is rank p of the communicator, which is used while the session is made
  * and must be valid until it is destroyed. As MPI's errors do by default, a failed call of peal's
  * ends the job (peal_session_desc.fatal): one process prints why, with the place in the program,
- * and calls MPI_Abort with the peal_status. A program that wants statuses makes the session by
- * hand, with peal_mpi_bootstrap(). */
+ * and calls MPI_Abort with the peal_status; only a handle that is none (NULL, or destroyed) returns
+ * PEAL_STATUS_USAGE, since nobody knows whose it is. A program that wants statuses makes the
+ * session by hand, with peal_mpi_bootstrap(). */
 #ifndef PEAL_MPI_H
 #define PEAL_MPI_H
 

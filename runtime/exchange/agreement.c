@@ -1,5 +1,6 @@
 /* What the processes say of an exchange, and whether it fits together: the same fields everywhere,
  * and boxes that make up a grid. Before anything is allocated. */
+#define _GNU_SOURCE
 #include "runtime/exchange/exchange.h"
 
 #include "runtime/bind/peer_path.h"
@@ -8,52 +9,53 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What must be equal of a field, by hashes; all 0: there is none. */
+typedef struct field_claim {
+    uint32_t kind, width, stagger, memory;
+} field_claim;
+
 /* What a process is about to do. */
 typedef struct claim {
     peal_box part;
-    uint64_t axes, field[PEAL_EXCHANGE_FIELDS]; /* hashes of what is equal in all; 0: no field */
+    int32_t axis_count, periodic, star; /* equal in all, too */
+    field_claim field[PEAL_EXCHANGE_FIELDS];
     int32_t accelerated, next_key;
     char transport[16]; /* as asked for */
     peal_device_identity device;
 } claim;
 
-static uint64_t add(uint64_t hash, int64_t value)
+static uint32_t add(uint32_t hash, int64_t value)
 {
-    hash = (hash ^ (uint64_t)value) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ (hash >> 29);
+    uint64_t mixed = (hash ^ (uint64_t)value) * UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(mixed >> 32) | 1;
 }
 
-static uint64_t hash_axes(const peal_halo_desc *desc)
+static field_claim claim_field(const peal_halo_field *field)
 {
-    uint64_t hash = add(1, desc->axis_count);
-    for (int k = 0; k < PEAL_RANK_AXES; k++)
-        hash = add(hash, desc->periodic[k]);
-    return add(hash, desc->star);
-}
-
-static uint64_t hash_field(const peal_halo_field *field)
-{
-    uint64_t hash = add(1, (int64_t)field->type);
-    hash = add(hash, peal_halo_components(field));
-    hash = add(hash, (field->data[0] != NULL) + 2 * (field->data[1] != NULL));
+    field_claim out = {
+        .kind = add(add(1, (int64_t)field->type), peal_halo_components(field)),
+        .memory = add(1, (field->data[0] != NULL) + 2 * (field->data[1] != NULL)),
+    };
     for (int k = 0; k < PEAL_AXES; k++) {
-        hash = add(hash, field->width[k][0]);
-        hash = add(hash, field->width[k][1]);
-        hash = add(hash, field->stagger[k]);
+        out.width = add(add(out.width, field->width[k][0]), field->width[k][1]);
+        out.stagger = add(out.stagger, field->stagger[k]);
     }
-    return hash | 1;
+    return out;
 }
 
 static claim own_claim(const peal_exchange *exchange, const peal_halo_desc *desc)
 {
     const peal_session *session = exchange->session;
-    claim own = {.axes = hash_axes(desc),
+    claim own = {.axis_count = desc->axis_count,
+                 .star = desc->star,
                  .next_key = session->next_key,
                  .accelerated = exchange->backend != NULL};
     memcpy(own.part.lo, desc->lo, sizeof(own.part.lo));
     memcpy(own.part.hi, desc->hi, sizeof(own.part.hi));
     for (int i = 0; i < exchange->field_count; i++)
-        own.field[i] = hash_field(&desc->field[i]);
+        own.field[i] = claim_field(&desc->field[i]);
+    for (int k = 0; k < PEAL_RANK_AXES; k++)
+        own.periodic |= desc->periodic[k] << k;
     snprintf(own.transport, sizeof(own.transport), "%s",
              exchange->transport ? exchange->transport : "auto");
     if (exchange->backend)
@@ -63,23 +65,37 @@ static claim own_claim(const peal_exchange *exchange, const peal_halo_desc *desc
 
 /* ---- the same everywhere ---- */
 
+/* What differs; NULL: nothing. */
+static const char *difference(const field_claim *a, const field_claim *b)
+{
+    return !a->kind != !b->kind       ? "presence"
+           : a->kind != b->kind       ? "type or number of components"
+           : a->width != b->width     ? "width"
+           : a->stagger != b->stagger ? "stagger"
+           : a->memory != b->memory   ? "memory (the caller's, one or two, or peal's)"
+                                      : NULL;
+}
+
 static peal_status compare_fields(const peal_exchange *exchange, const claim *all, int p)
 {
-    static const char hint[] = "types, components, widths, staggers, and whose memory it is, are "
-                               "equal in all processes";
     peal_diagnostics *diagnostics = exchange->session->diagnostics;
-    if (all[p].axes != all[0].axes)
+    const char *what = all[p].axis_count != all[0].axis_count ? "number of axes"
+                       : all[p].periodic != all[0].periodic   ? "periodic axes"
+                       : all[p].star != all[0].star           ? "star"
+                                                              : NULL;
+    if (what)
         return peal_report(diagnostics, PEAL_E_GRAPHS_DIFFER, exchange->source,
                            "axis_count, periodic and star are equal in all processes",
-                           "the axes of the exchange of process %d differ from those of process 0",
-                           p);
-    for (int i = 0; i < PEAL_EXCHANGE_FIELDS; i++)
-        if (all[p].field[i] != all[0].field[i])
-            return peal_report(diagnostics, PEAL_E_GRAPHS_DIFFER, exchange->source, hint,
-                               "field %d of process %d %s", i, p,
-                               !all[p].field[i]   ? "is missing, process 0 has it"
-                               : !all[0].field[i] ? "is none of process 0"
-                                                  : "differs from that of process 0");
+                           "the exchange of process %d and that of process 0 differ: %s", p, what);
+    for (int i = 0; i < PEAL_EXCHANGE_FIELDS; i++) {
+        what = difference(&all[p].field[i], &all[0].field[i]);
+        if (what)
+            return peal_report(diagnostics, PEAL_E_GRAPHS_DIFFER, exchange->source,
+                               "types, components, widths, staggers, and whose memory it is, are "
+                               "equal in all processes",
+                               "field %d of process %d and that of process 0 differ: %s", i, p,
+                               what);
+    }
     return PEAL_STATUS_OK;
 }
 
@@ -126,9 +142,11 @@ static peal_status check_reach(const peal_exchange *exchange, const peal_halo_de
     const peal_decomposition *grid = &exchange->grid;
     const int *width = desc->field[field].width[k];
     for (int i = 0; i < grid->dims[k]; i++) {
-        int64_t extent = grid->cut[k][i + 1] - grid->cut[k][i];
+        bool is_last = i == grid->dims[k] - 1;
+        int64_t extent = grid->cut[k][i + 1] - grid->cut[k][i] +
+                         (is_last && !desc->periodic[k] ? desc->field[field].stagger[k] : 0);
         bool below = desc->periodic[k] || i > 0;
-        bool above = desc->periodic[k] || i < grid->dims[k] - 1;
+        bool above = desc->periodic[k] || !is_last;
         int wanted = above && width[0] > extent ? width[0] : below ? width[1] : 0;
         if (wanted <= extent)
             continue;
@@ -179,6 +197,13 @@ static peal_status check_extent(const peal_exchange *exchange, const peal_halo_d
 
 /* ---- paths ---- */
 
+static int compare_devices(const void *a, const void *b, void *devices)
+{
+    const peal_device_identity *of = devices;
+    int x = *(const int *)a, y = *(const int *)b, order = strcmp(of[x].unique, of[y].unique);
+    return order ? order : (x > y) - (x < y);
+}
+
 /* Whom the devices belong to: paths to neighbours depend on it. */
 static peal_status keep_devices(peal_exchange *exchange, const claim *all)
 {
@@ -191,13 +216,20 @@ static peal_status keep_devices(peal_exchange *exchange, const claim *all)
     if (!session->neighbours)
         return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                            "no memory for the devices of an exchange");
-    for (int p = 0; p < processes; p++) {
+    for (int p = 0; p < processes; p++)
         session->neighbours[p] = all[p].device;
-        for (int q = 0; q < p; q++)
-            if (!strcmp(all[p].device.unique, all[q].device.unique) &&
-                peal_session_are_near(session, p, q))
-                exchange->machine.shares_device = true;
-    }
+    int *order = malloc((size_t)processes * sizeof(*order));
+    if (!order)
+        return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
+                           "no memory for the devices of an exchange");
+    for (int p = 0; p < processes; p++)
+        order[p] = p;
+    qsort_r(order, (size_t)processes, sizeof(*order), compare_devices, session->neighbours);
+    for (int i = 1; i < processes; i++)
+        exchange->machine.shares_device |= !strcmp(session->neighbours[order[i]].unique,
+                                                   session->neighbours[order[i - 1]].unique) &&
+                                           peal_session_are_near(session, order[i], order[i - 1]);
+    free(order);
     return PEAL_STATUS_OK;
 }
 

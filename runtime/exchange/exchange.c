@@ -217,8 +217,9 @@ static peal_status create(peal_session *session, const peal_halo_desc *desc, pea
         return peal_session_cause(session);
     peal_exchange *exchange = calloc(1, sizeof(*exchange));
     if (!exchange || !peal_handle_open(exchange, PEAL_HANDLE_EXCHANGE, session)) {
+        int from = mark(session);
         free(exchange);
-        return no_memory(session);
+        return peal_session_fail(session, no_memory(session), from);
     }
     exchange->session = session;
     peal_status status = make(exchange, desc);
@@ -235,15 +236,29 @@ static peal_status create(peal_session *session, const peal_halo_desc *desc, pea
     return PEAL_STATUS_OK;
 }
 
+/* The others hear of it: they are in the same call. */
+static peal_status refuse_null(peal_session *session, const char *what)
+{
+    int from = mark(session);
+    if (peal_session_status(session))
+        return peal_session_cause(session);
+    peal_status status =
+        peal_report(session->diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE, NULL,
+                    "peal_exchange_create: %s is NULL", what);
+    return peal_session_agree(session, status, from);
+}
+
 peal_status peal_exchange_create_desc(peal_session *session, const peal_halo_desc *desc,
                                       peal_exchange **out)
 {
     static const char call[] = "peal_exchange_create";
-    if (!peal_handle_check(session, PEAL_HANDLE_SESSION, call) ||
-        !peal_argument_check(desc, "the descriptor", call) ||
-        !peal_argument_check(out, "where the exchange goes", call))
+    if (!peal_handle_check(session, PEAL_HANDLE_SESSION, call))
         return PEAL_STATUS_USAGE;
-    return peal_session_outcome(session, create(session, desc, out));
+    peal_status status = !peal_argument_check(desc, "the descriptor", call) ||
+                                 !peal_argument_check(out, "where the exchange goes", call)
+                             ? refuse_null(session, desc ? "where the exchange goes" : "desc")
+                             : create(session, desc, out);
+    return peal_session_outcome(session, status);
 }
 
 /* ---- run ---- */

@@ -15,6 +15,7 @@
 enum { TEXT_BYTES = 200, NUMBER_BYTES = 13 /* of a cut, with its comma */ };
 
 #define LARGEST_EXTENT INT64_C(0x7fffffff) /* axes have fewer than 2^31 points */
+#define LARGEST_STRIDE (INT64_C(1) << 48)
 
 int peal_halo_components(const peal_halo_field *field)
 {
@@ -29,11 +30,15 @@ static bool has_width(const peal_halo_field *field)
     return false;
 }
 
+static bool is_there(const peal_halo_field *field)
+{
+    return has_width(field) || field->data[0] || field->data[1];
+}
+
 int peal_halo_field_count(const peal_halo_desc *desc)
 {
     int count = 0;
-    while (count < PEAL_EXCHANGE_FIELDS &&
-           (has_width(&desc->field[count]) || desc->field[count].data[0]))
+    while (count < PEAL_EXCHANGE_FIELDS && is_there(&desc->field[count]))
         count++;
     return count;
 }
@@ -94,6 +99,14 @@ static peal_status check_axis(const peal_exchange *exchange, const peal_halo_des
     if (field->stride[k] && !field->data[0])
         return peal_exchange_refuse(exchange, "leave the strides 0",
                                     "field %d has strides, but peal allocates it", index);
+    if (field->stride[k] < 0 || field->stride[k] > LARGEST_STRIDE || (!there && field->stride[k]))
+        return peal_exchange_refuse(exchange, "strides count points, and rows must not overlap",
+                                    "field %d has stride %lld along axis %d of %d", index,
+                                    (long long)field->stride[k], k, desc->axis_count);
+    if (!there && (field->halo[k][0] || field->halo[k][1]))
+        return peal_exchange_refuse(exchange, "say how the axes that there are, are stored",
+                                    "field %d has a halo along axis %d of %d", index, k,
+                                    desc->axis_count);
     if (field->stagger[k] < 0 || (!there && field->stagger[k]))
         return peal_exchange_refuse(exchange, "a field has 0 staggered points or more",
                                     "field %d has stagger %d along axis %d of %d", index,
@@ -147,6 +160,11 @@ peal_status peal_exchange_check(const peal_exchange *exchange, const peal_halo_d
         return peal_exchange_refuse(
             exchange, "set .field = {{PEAL_F64, .data = {u}, .width = {{1, 1}, ...}}}",
             "the first field has neither memory nor a width");
+    for (int i = fields; i < PEAL_EXCHANGE_FIELDS; i++)
+        if (is_there(&desc->field[i]))
+            return peal_exchange_refuse(exchange, "fill `field` from [0] on",
+                                        "field %d comes behind one with neither memory nor a width",
+                                        i);
     peal_status status = PEAL_STATUS_OK;
     for (int i = 0; !status && i < fields; i++)
         status = check_field(exchange, desc, i);
@@ -169,7 +187,16 @@ static peal_status choose_fineness(const peal_exchange *exchange, builder *b)
     int64_t points;
     b->fine = 1;
     for (int i = 0; i < b->fields; i++) {
-        int64_t more = peal_halo_components(&b->desc->field[i]);
+        const peal_halo_field *field = &b->desc->field[i];
+        int64_t more = peal_halo_components(field);
+        for (int k = 0; k < b->desc->axis_count; k++) {
+            int64_t beyond = (int64_t)field->stagger[k] + field->width[k][0] + field->width[k][1];
+            if ((b->grid->extent[k] + beyond) * (k ? 1 : more) > LARGEST_EXTENT)
+                return peal_exchange_refuse(
+                    exchange, "an axis has at most 2147483647 values, halo and stagger included",
+                    "field %d has %lld points along %c, and %lld beyond, of %lld components", i,
+                    (long long)b->grid->extent[k], "xyzw"[k], (long long)beyond, (long long)more);
+        }
         more /= peal_greatest_divisor(b->fine, more);
         if (peal_multiply_overflows(b->fine, more, &b->fine) ||
             peal_multiply_overflows(b->fine, b->grid->extent[0], &points) ||
@@ -232,7 +259,11 @@ static bool add_topology(const builder *b)
     }
     strcat(cuts, "]");
     strcat(periodic, "]");
-    peal_graph_set_topology(b->graph, .cuts = cuts, .periodic = periodic);
+    const peal_topology_desc topology = {.size_bytes = sizeof(topology),
+                                         .source = b->desc->source,
+                                         .cuts = cuts,
+                                         .periodic = periodic};
+    peal_graph_set_topology_desc(b->graph, &topology);
     free(cuts);
     return true;
 }
@@ -250,13 +281,17 @@ static void add_field(const builder *b, int index)
     for (int k = 0; k < PEAL_AXES; k++)
         stagger[k] = field->stagger[k];
     snprintf(name, sizeof(name), "u%d", index);
-    peal_graph_add_field(b->graph, .name = name, .type = peal_type_name(field->type),
-                         .size = list(text[0], axes, b->grid->extent, b->fine),
-                         .halo = amounts(text[1], axes, width, components),
-                         .align = list(text[2], axes, align, 1),
-                         .coarsen = list(text[3], axes, coarsen, 1),
-                         .stagger = list(text[4], axes, stagger, components),
-                         .data = field->data[0]);
+    const peal_field_desc desc = {.size_bytes = sizeof(desc),
+                                  .source = b->desc->source,
+                                  .name = name,
+                                  .type = peal_type_name(field->type),
+                                  .size = list(text[0], axes, b->grid->extent, b->fine),
+                                  .halo = amounts(text[1], axes, width, components),
+                                  .align = list(text[2], axes, align, 1),
+                                  .coarsen = list(text[3], axes, coarsen, 1),
+                                  .stagger = list(text[4], axes, stagger, components),
+                                  .data = field->data[0]};
+    peal_graph_add_field_desc(b->graph, &desc);
 }
 
 /* The application's own loop. */
@@ -269,9 +304,10 @@ static void application(const peal_call *call)
 static void add_step(const builder *b)
 {
     char width[PEAL_EXCHANGE_FIELDS][TEXT_BYTES], name[PEAL_EXCHANGE_FIELDS][32], task[32];
-    peal_exchange_desc exchange = {.size_bytes = sizeof(exchange), .source = PEAL_HERE};
+    const peal_source source = b->desc->source;
+    peal_exchange_desc exchange = {.size_bytes = sizeof(exchange), .source = source};
     peal_task_desc reader = {.size_bytes = sizeof(reader),
-                             .source = PEAL_HERE,
+                             .source = source,
                              .name = "application_reads",
                              .function = application,
                              .tile = "whole"};
@@ -287,16 +323,21 @@ static void add_step(const builder *b)
                                                   .star = b->desc->star ? text : NULL};
         reader.read[i] = (peal_access_desc){.name = name[i], .whole = true, .stale_ok = true};
     }
-    peal_graph_begin(b->graph, PEAL_STEP);
+    peal_graph_begin_at(b->graph, PEAL_STEP, source);
     peal_graph_add_exchange_desc(b->graph, &exchange);
     peal_graph_add_task_desc(b->graph, &reader);
     for (int i = 0; i < b->fields; i++) {
         snprintf(task, sizeof(task), "application_writes_%d", i);
-        peal_graph_add_task(b->graph, .name = task, .function = application,
-                            .box = {.name = name[i]}, .tile = "whole",
-                            .write = {{.name = name[i]}});
+        const peal_task_desc writer = {.size_bytes = sizeof(writer),
+                                       .source = source,
+                                       .name = task,
+                                       .function = application,
+                                       .box = {.name = name[i]},
+                                       .tile = "whole",
+                                       .write = {{.name = name[i]}}};
+        peal_graph_add_task_desc(b->graph, &writer);
     }
-    peal_graph_end(b->graph);
+    peal_graph_end_at(b->graph, source);
 }
 
 peal_status peal_exchange_build(peal_exchange *exchange, const peal_halo_desc *desc)

@@ -34,15 +34,18 @@ static bool is_anything_lent(const peal_graph_data *graph)
 }
 
 /* Long rows begin where the machine wants them to: those of the part, not of the halo
- * (lay_out_arrays). */
+ * (lay_out_arrays). They are as many whole units of `align`: an exchange has points of several
+ * components. */
 static peal_status pad_rows(const common_input *c, const pass_context *pass, peal_layout *layout,
-                            const peal_array *a)
+                            const peal_array *a, const field_shape *s)
 {
     peal_box padded = layout->stored;
-    const int64_t each = c->traits->row_bytes / (int64_t)peal_type_bytes(a->type);
+    const int64_t line = c->traits->row_bytes / (int64_t)peal_type_bytes(a->type);
+    const int64_t unit = s->align[0] % s->coarsen[0] ? 1 : s->align[0] / s->coarsen[0];
+    const int64_t each = line ? line / peal_greatest_divisor(line, unit) * unit : 0;
     const int64_t length = padded.hi[0] - padded.lo[0];
 
-    if (!each || a->axis_count < 2 || length < SHORTEST_PADDED_LINES * each ||
+    if (!each || a->axis_count < 2 || length < SHORTEST_PADDED_LINES * line ||
         is_anything_lent(c->graph))
         return PEAL_STATUS_OK;
     padded.hi[0] = padded.lo[0] + (length + each - 1) / each * each;
@@ -103,7 +106,7 @@ static peal_status lay_out_field(const common_input *c, const pass_context *pass
     layout->part = part;
     layout->own = own;
     status = set_dense_layout(pass, layout, &stored, a->type, a->source, a->name);
-    return status ? status : pad_rows(c, pass, layout, a);
+    return status ? status : pad_rows(c, pass, layout, a, &s);
 }
 
 static peal_status buffer_count(const common_input *c, const pass_context *pass, const rank_view *v,

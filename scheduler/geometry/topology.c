@@ -175,7 +175,9 @@ static peal_status refuse_dims(const common_input *c, const pass_context *pass, 
 {
     return peal_report(
         pass->diagnostics, PEAL_E_TOPOLOGY_MISMATCH, topology_source(c),
-        "run with a number of ranks that the dims divide, change `dims`, or write `auto`",
+        c->cut[0] || c->cut[1] || c->cut[2]
+            ? "run on as many ranks as `cuts` and `dims` make, or leave the cuts out"
+            : "run with a number of ranks that the dims divide, change `dims`, or write `auto`",
         "the topology's dims [%d, %d, %d]%s do not make %d ranks", s->dims[0], s->dims[1],
         s->dims[2],
         s->automatic[0] || s->automatic[1] || s->automatic[2] ? " (some automatic)" : "",

@@ -130,7 +130,7 @@ static const struct {
     {BRICKS, 3, "cut each axis at the same points everywhere"},
     {OTHER_EXTENT, 3, "`extent` is that of the whole grid"},
     {READ_ONLY, 1, "data is the lowest corner with its halo"},
-    {HUGE_STRIDE, 0, "data is the lowest corner with its halo"},
+    {HUGE_STRIDE, 0, "rows must not overlap"},
     {SHORT_STRIDE, 1, "rows must not overlap"},
     {NO_HALO, 2, "data is the lowest corner with its halo"},
 };
