@@ -316,6 +316,10 @@ typedef struct peal_spec_desc {
 peal_status peal_graph_read_spec(peal_session *session, const peal_spec_desc *desc,
                                  peal_graph **out);
 
+/* Lends memory for a field that a spec has declared, as .data of peal_field_desc does. Returns the
+ * field's number; -1: no graph, a resolved one, or no such field. */
+int peal_graph_lend(peal_graph *graph, const char *field, void *data);
+
 /* Checks a graph over so many ranks, as peal_graph_compile does, and makes nothing. Not collective.
  * Nothing can be added to the graph afterwards. PEAL_STATUS_SPEC: it is not sound. */
 peal_status peal_graph_check(peal_graph *graph, peal_session *session, int ranks);

@@ -6,7 +6,7 @@ from typing import Any, Iterable, Sequence
 import numpy as np
 
 from peal._library import ffi, lib, text_of
-from peal._plan import TYPES
+from peal._memory import TYPES, memory_of
 from peal._session import Session
 
 
@@ -82,13 +82,8 @@ class Exchange:
 
     def _describe(self, desc: Any, f: int, buffer: int, array: Any, components: bool) -> None:
         """One array of a field, whose layout becomes the field's."""
-        interface = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
-        kind, shape = np.dtype(interface["typestr"]), list(interface["shape"])
-        if kind not in TYPES:
-            raise TypeError(f"a field of {kind}: {', '.join(str(t) for t in TYPES)} are exchanged")
-        if interface["data"][1]:
-            raise ValueError(f"field {f} is read-only")
-        strides = list(interface.get("strides") or np.cumprod([kind.itemsize, *shape[:0:-1]])[::-1])
+        memory = memory_of(array, f"field {f}")
+        kind, shape, strides = memory.kind, list(memory.shape), list(memory.strides)
         values = shape.pop() if components else 1
         if components and strides.pop() != kind.itemsize:
             raise ValueError(f"the components of field {f} do not lie side by side")
@@ -105,8 +100,8 @@ class Exchange:
         field.type, field.components = layout[:2]
         for k, stride in enumerate(layout[2]):
             field.stride[k] = stride
-        field.data[buffer] = ffi.cast("void *", interface["data"][0])
-        self._keep.append(array)
+        field.data[buffer] = ffi.cast("void *", memory.address)
+        self._keep.append(memory.keep)
 
     def start(self, buffer: int = 0, stream: int = 0) -> None:
         """Sends the border points, of pairs those of array number `buffer`. Until `wait` they may be read, not written.

@@ -14,9 +14,9 @@ from typing import Any, Mapping
 import numpy as np
 
 from peal._library import Diagnostic, Error, SpecWarning, ffi, lib, text_of
+from peal._memory import TYPES, Memory, memory_of
 from peal._session import Session
 
-TYPES = [np.dtype(name) for name in ("f8", "f4", "i4", "i8", "u1")]  # by peal_type
 INTEGER, REAL, BOOLEAN = range(3)  # of peal_value_kind
 PIECE_S = 0.2  # how long a process that is alone stays in the library at most, once it knows how long a step takes
 
@@ -129,13 +129,19 @@ class Plan:
 
     def __init__(self, spec: Any, ranks: int = 0, mode: str | None = None, *, params: Mapping[str, Any] | None = None,
                  threads: int = 0, backend: str | None = None, transport: str | None = None, lowering: str | None = None,
-                 verify: bool = False, allow_outside: bool = False, session: Session | None = None) -> None:
+                 verify: bool = False, allow_outside: bool = False, lend: Mapping[str, Any] | None = None,
+                 session: Session | None = None) -> None:
         self.handle = ffi.NULL
         self.session = session or Session.shared()
         self._rows: list[tuple[int, dict[str, Any]]] = []
         self._finished = self._set_up = False
         self.session.diagnostics()
         self._graph = _Graph(spec, self.session, params)
+        self._lent = {name: memory_of(array, repr(name)) for name, array in (lend or {}).items()}
+        for name, memory in self._lent.items():
+            if lib.peal_graph_lend(self._graph.handle, name.encode(), ffi.cast("void *", memory.address)) < 0:
+                self._graph.close()
+                raise KeyError(f"the spec has no field {name!r}")
         self._row = ffi.callback("void(void *, int64_t, int, const char *const *, const peal_value *)", self._take_row)
         keep = {name: ffi.new("char[]", value.encode()) for name, value in
                 (("mode", mode), ("backend", backend), ("transport", transport), ("lowering", lowering)) if value is not None}
@@ -150,8 +156,24 @@ class Plan:
         self.handle = out[0]
         self.session.plans.append(self)
         self.diagnostics = self.session.diagnostics()
+        try:
+            for name, memory in self._lent.items():
+                self._check_lent(name, memory)
+        except ValueError:
+            self.close()
+            raise
         for warning in self.diagnostics:
             warnings.warn(str(warning), SpecWarning, stacklevel=3)
+
+    def _check_lent(self, name: str, memory: Memory) -> None:
+        """Lent memory has the shape of what the rank stores, densely."""
+        at = self._where(name, self.ranks[0])
+        lo, hi = self._box(at.stored, at.part.axis_count)
+        want = tuple(b - a for a, b in zip(reversed(lo), reversed(hi)))
+        dense = tuple(int(s) for s in np.cumprod([memory.kind.itemsize, *memory.shape[:0:-1]])[::-1])
+        if memory.kind != TYPES[at.type] or memory.shape != want or memory.strides != dense:
+            raise ValueError(f"{name!r} is {TYPES[at.type]} of shape {want}, halo included, and dense; what is lent is {memory.kind} of shape "
+                             f"{memory.shape}{'' if memory.strides == dense else ', not dense'}")
 
     # ---- running ----
 
@@ -425,7 +447,9 @@ def compile(spec: Any, ranks: int = 0, mode: str | None = None, **options: Any) 
     mode : str, optional
         serial, sync, stream, graph, fused; None: what is predicted to be the fastest.
     **options
-        params (dict), threads, backend ("host", "cuda"), transport, lowering, verify, allow_outside, session.
+        params (dict), threads, backend ("host", "cuda"), transport, lowering, verify, allow_outside, session;
+        lend: a dict of arrays in which fields live, halo included, where every process has one rank: NumPy's, or what offers
+        `__cuda_array_interface__` (CuPy, Torch on a GPU) or DLPack (Torch on the host). A swap moves a field's name to other memory.
 
     Returns
     -------

@@ -96,6 +96,39 @@ class Against(unittest.TestCase):
                 self.assertEqual(plan.digest("u"), plan.digest("u"))
         self.assertEqual(len(digests), 1)
 
+    def test_lent(self):
+        """A field in an array of the program; an object that has DLPack alone, as tensors do."""
+        class Tensor:
+            def __init__(self, array):
+                self.array = array
+
+            def __dlpack__(self, **words):
+                return self.array.__dlpack__(**words)
+
+            def __dlpack_device__(self):
+                return self.array.__dlpack_device__()
+
+        spec = shift_spec("f64", [8, 6, 7])
+        for wrap in (lambda array: array, Tensor):
+            u = np.zeros((9, 8, 10))
+            a = u[1:-1, 1:-1, 1:-1]
+            a[...] = np.random.default_rng(3).random(a.shape)
+            expected = shifted(shifted(a))
+            with peal.compile(spec, 1, "stream", lend={"a": wrap(u)}) as plan:
+                plan.run(2)
+                np.testing.assert_array_equal(a, expected)
+                np.testing.assert_array_equal(plan.local("a"), expected)
+                plan["a"] = 7
+                self.assertTrue((a == 7).all())
+        for array, words in ((np.zeros((9, 8, 9)), "of shape \\(9, 8, 10\\), halo included"), (np.zeros((9, 8, 10), "f4"), "float32"),
+                             (np.zeros((9, 8, 20))[:, :, ::2], "not dense")):
+            with self.assertRaisesRegex(ValueError, words):
+                peal.compile(spec, 1, lend={"a": array})
+        with self.assertRaisesRegex(KeyError, "no field 'c'"):
+            peal.compile(spec, 1, lend={"c": np.zeros(3)})
+        with self.assertRaisesRegex(TypeError, "no array"):
+            peal.compile(spec, 1, lend={"a": 3})
+
     def test_file(self):
         path = os.path.join(ROOT, "samples", "jacobi2d", "jacobi2d.yaml")
         with peal.run(path, 2, params={"nx": 32, "ny": 16}, steps=5) as plan:

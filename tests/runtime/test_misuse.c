@@ -79,6 +79,7 @@ static void use_graph(peal_graph *g, peal_session *session, const char *code)
     GIVES(-1, peal_graph_set_topology(g, .dims = "auto"));
     GIVES(-1, peal_graph_set_loop(g, .repeat = "2"));
     GIVES(-1, peal_graph_set_steps(g, 2));
+    GIVES(-1, peal_graph_lend(g, "f", &plan));
     GIVES(-1, peal_graph_add_task(g, .name = "t"));
     GIVES(-1, peal_graph_add_exchange(g, .name = "e"));
     GIVES(-1, peal_graph_add_send(g, .name = "s"));

@@ -150,8 +150,43 @@ static void arrays(void **state)
     peal_session_destroy(session);
 }
 
+/* A field of a spec in memory of the program. */
+static void lent(void **state)
+{
+    (void)state;
+    static const char line[] = "peal: 1\n"
+                               "topology: {dims: auto, periodic: true}\n"
+                               "fields:\n"
+                               "  u: {size: 6, halo: 1, type: i32}\n"
+                               "  v: {like: u}\n"
+                               "step:\n"
+                               "  - {exchange: u}\n"
+                               "  - {swap: [u, v]}\n";
+    int32_t u[8] = {0, 1, 2, 3, 4, 5, 6, 0};
+    peal_session *session = session_of_one();
+    peal_graph *graph = read_text(session, line, NULL);
+    peal_plan *plan = NULL;
+    const peal_plan_options options = {.size_bytes = sizeof(options),
+                                       .mode = "sync",
+                                       .backend = "host"};
+    peal_plan_array a;
+    assert_int_equal(peal_graph_lend(graph, "w", u), -1);
+    assert_int_equal(peal_graph_lend(graph, "u", u), 0);
+    assert_int_equal(peal_graph_compile(graph, session, &options, &plan), PEAL_STATUS_OK);
+    assert_int_equal(peal_graph_lend(graph, "v", u), -1); /* it is resolved */
+    assert_int_equal(peal_plan_start(plan, 1, NULL), PEAL_STATUS_OK);
+    assert_int_equal(peal_plan_wait(plan), PEAL_STATUS_OK);
+    assert_true(u[0] == 6 && u[7] == 1);
+    assert_int_equal(peal_plan_view(plan, 0, "v", &a), PEAL_STATUS_OK);
+    assert_ptr_equal((int32_t *)a.view.base - 1, u);
+    peal_plan_destroy(plan);
+    peal_graph_destroy(graph);
+    peal_session_destroy(session);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(messages), cmocka_unit_test(arrays)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(messages), cmocka_unit_test(arrays),
+                                       cmocka_unit_test(lent)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
