@@ -250,24 +250,6 @@ int peal_graph_add_field_desc(peal_graph *graph, const peal_field_desc *desc)
     return add_array(graph, array);
 }
 
-int peal_graph_lend(peal_graph *graph, const char *field, void *data)
-{
-    if (is_closed(graph, (peal_source){0}) || !field)
-        return -1;
-    PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
-    for (int i = 0; i < graph->arrays.count; i++) {
-        raw_array *array = &graph->arrays.item[i];
-        if (array->kind != PEAL_ARRAY_FIELD || !array->field->name ||
-            strcmp(array->field->name, field))
-            continue;
-        peal_field_desc desc = *array->field;
-        desc.data = data;
-        array->field = peal_desc_copy(graph, PEAL_CONTEXT_FIELD, &desc);
-        return array->field ? i : -1;
-    }
-    return -1;
-}
-
 int peal_graph_add_buffer_desc(peal_graph *graph, const peal_buffer_desc *desc)
 {
     if (!desc || is_closed(graph, desc->source))
