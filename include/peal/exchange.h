@@ -37,7 +37,9 @@ extern "C" {
 
 enum { PEAL_EXCHANGE_FIELDS = 16 /* most fields of an exchange */ };
 
-/* A field: the points that this process owns, and a halo around them, x contiguous. */
+/* A field: the points that this process owns, and a halo around them. Axis 0 is the one whose
+ * points lie side by side: of a C array u[nz][ny][nx] the last, of Fortran's u(nx, ny, nz) the
+ * first. */
 typedef struct peal_halo_field {
     peal_type type;
     int components; /* values of a point, side by side (an array of structs); 0: 1 */
@@ -49,8 +51,8 @@ typedef struct peal_halo_field {
      * is none. Both NULL: peal allocates (zeroed) where neighbours can store faces directly; ask
      * peal_exchange_view. In all processes alike. */
     void *data[2];
-    int64_t bytes; /* that the caller has at each data: too few for what is stored are refused; 0:
-                      unknown */
+    int64_t bytes; /* that the caller has at each data: too few for what is stored are refused, and
+                      without strides too many, too; 0: unknown */
     /* The rest in points, by axis. */
     int64_t stride[PEAL_AXES]; /* of the caller's memory; 0: dense */
     int halo[PEAL_AXES][2];    /* stored below and above in the caller's memory; all 0: as width */

@@ -100,9 +100,21 @@ static bool find_span(const peal_layout *layout, int axes, int64_t element, int6
 static peal_status check_bytes(const peal_exchange *exchange, const peal_halo_desc *desc, int index,
                                int64_t needed)
 {
-    int64_t there = desc->field[index].bytes;
-    if (!there || needed <= there)
+    const peal_halo_field *field = &desc->field[index];
+    int64_t there = field->bytes;
+    bool dense = true;
+    for (int k = 0; k < PEAL_AXES; k++)
+        dense &= field->stride[k] == 0;
+    if (!there || needed == there || (!dense && needed < there))
         return PEAL_STATUS_OK;
+    if (needed < there)
+        return peal_exchange_refuse(exchange,
+                                    "set .halo to what is stored around the own points, or .stride "
+                                    "where rows are longer",
+                                    "field %d of process %d has %" PRId64
+                                    " bytes, but its own points and a halo as wide as received, "
+                                    "densely, have %" PRId64,
+                                    index, exchange->session->identity.process, there, needed);
     return peal_exchange_refuse(
         exchange,
         "each axis has hi - lo points and those of its halo; strides count "

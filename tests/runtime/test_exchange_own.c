@@ -29,7 +29,8 @@ typedef enum own_case {
     READ_ONLY,
     HUGE_STRIDE,
     SHORT_STRIDE,
-    NO_HALO
+    NO_HALO,
+    HALO_NOT_SAID
 } own_case;
 
 static bool has_hint(peal_session *session, const char *text)
@@ -99,6 +100,10 @@ static bool refuses_own(peal_session *session, own_case now, const char *hint)
         mprotect(memory, page, PROT_READ);
     if (now == PADDED)
         desc.field[0].stride[1] = 9;
+    if (now == HALO_NOT_SAID) { /* x has halo points that nobody sends */
+        desc.field[0].width[0][0] = desc.field[0].width[0][1] = 0;
+        desc.field[0].bytes = 8 * 6 * (int64_t)sizeof(double);
+    }
     if (now == SHORT_STRIDE)
         desc.field[0].stride[1] = 7;
     if (now == HUGE_STRIDE)
@@ -133,6 +138,7 @@ static const struct {
     {HUGE_STRIDE, 0, "rows must not overlap"},
     {SHORT_STRIDE, 1, "rows must not overlap"},
     {NO_HALO, 2, "data is the lowest corner with its halo"},
+    {HALO_NOT_SAID, 1, "set .halo to what is stored"},
 };
 static size_t own_now; /* of the processes that are started now */
 
