@@ -129,7 +129,7 @@ class Plan:
 
     def __init__(self, spec: Any, ranks: int = 0, mode: str | None = None, *, params: Mapping[str, Any] | None = None,
                  threads: int = 0, backend: str | None = None, transport: str | None = None, lowering: str | None = None,
-                 verify: bool = False, allow_outside: bool = False, lend: Mapping[str, Any] | None = None,
+                 verify: bool = False, check_footprints: bool = False, allow_outside: bool = False, lend: Mapping[str, Any] | None = None,
                  session: Session | None = None) -> None:
         self.handle = ffi.NULL
         self.session = session or Session.shared()
@@ -147,7 +147,7 @@ class Plan:
                 (("mode", mode), ("backend", backend), ("transport", transport), ("lowering", lowering)) if value is not None}
         options = ffi.new("peal_plan_options *", {
             "size_bytes": ffi.sizeof("peal_plan_options"), "ranks": ranks, "threads": threads, "verify": verify,
-            "allow_outside": allow_outside or self._graph.outside, "row": self._row, **keep})
+            "check_footprints": check_footprints, "allow_outside": allow_outside or self._graph.outside, "row": self._row, **keep})
         out = ffi.new("peal_plan **")
         status = lib.peal_graph_compile(self._graph.handle, self.session.handle, options, out)
         if status:
@@ -189,6 +189,10 @@ class Plan:
         self._require(lib.peal_plan_start(self.handle, steps, ffi.NULL), "peal_plan_start")
         self._require(lib.peal_plan_wait(self.handle), "peal_plan_wait")
         self._set_up = True
+        found = self.session.diagnostics()  # of check_footprints
+        if any(d.is_error for d in found):
+            raise Error("wrong result", found, "peal_plan_wait")
+        self.diagnostics += found
 
     def _require(self, status: int, call: str) -> None:
         self.session.require(status, call)
@@ -245,7 +249,7 @@ class Plan:
         self._require(lib.peal_plan_verify(self.handle), "peal_plan_verify")
 
     def digest(self, name: str | None = None) -> int:
-        """A number that is equal for equal contents of an array (None: of all), in any mode. Collective."""
+        """A number that is equal for equal contents of an array (None: of all) on as many ranks, in any mode. Collective."""
         out = ffi.new("uint64_t *")
         text = ffi.new("char[]", name.encode()) if name is not None else ffi.NULL
         self._require(lib.peal_plan_digest(self.handle, text, out), "peal_plan_digest")
@@ -271,6 +275,8 @@ class Plan:
         return lib.peal_plan_rank_count(self.handle)
 
     def _where(self, name: str, rank: int) -> Any:
+        if not self.handle:
+            raise ValueError("the plan is closed")
         if name not in self.names:
             raise KeyError(f"the spec has no {name!r}; it has {', '.join(self.names)}")
         out = ffi.new("peal_plan_array *")
@@ -278,9 +284,11 @@ class Plan:
         return out
 
     def _parts(self, name: str) -> list[tuple[int, Any]]:
+        if not self.handle:
+            raise ValueError("the plan is closed")
         found = [(rank, self._where(name, rank)) for rank in self.ranks]
         if found and not found[0][1].is_buffer and len(found) < self.rank_count:
-            raise ValueError(f"ranks of {name!r} live in other processes, too: use local(), or mpi4py")
+            raise ValueError(f"ranks of {name!r} live in other processes, too: local() and part() are of this one's")
         return found
 
     @staticmethod
@@ -318,9 +326,13 @@ class Plan:
         parts = self._parts(name)
         kind, is_buffer = TYPES[parts[0][1].type], parts[0][1].is_buffer
         shape = None if is_buffer else self._shape(parts)
-        whole = np.asarray(value) if is_buffer else np.broadcast_to(np.asarray(value), shape)
+        given = np.asarray(value)
         for rank, at in parts:
-            own = np.broadcast_to(whole, (at.part.hi[0] - at.part.lo[0],)) if is_buffer else whole[self.part(name, rank)]
+            want = shape or (at.part.hi[0] - at.part.lo[0],)
+            if given.ndim and given.shape != want:
+                raise ValueError(f"{name!r} has shape {want}{' (nz, ny, nx)' if shape else ''}, what it is set to {given.shape}")
+            whole = np.broadcast_to(given, want)
+            own = whole if is_buffer else whole[self.part(name, rank)]
             if not np.can_cast(own.dtype, kind, "same_kind"):
                 raise TypeError(f"{name!r} is {kind}, not {own.dtype}")
             memory = np.ascontiguousarray(own, kind)
@@ -447,7 +459,7 @@ def compile(spec: Any, ranks: int = 0, mode: str | None = None, **options: Any) 
     mode : str, optional
         serial, sync, stream, graph, fused; None: what is predicted to be the fastest.
     **options
-        params (dict), threads, backend ("host", "cuda"), transport, lowering, verify, allow_outside, session;
+        params (dict), threads, backend ("host", "cuda"), transport, lowering, verify, check_footprints, allow_outside, session;
         lend: a dict of arrays in which fields live, halo included, where every process has one rank: NumPy's, or what offers
         `__cuda_array_interface__` (CuPy, Torch on a GPU) or DLPack (Torch on the host). A swap moves a field's name to other memory.
 

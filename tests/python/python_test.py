@@ -257,12 +257,18 @@ class Wrong(unittest.TestCase):
                 plan["v"]
             with self.assertRaisesRegex(TypeError, "float64, not complex"):
                 plan["u"] = np.zeros(12, complex)
-            with self.assertRaises(ValueError):
+            with self.assertRaisesRegex(ValueError, r"'u' has shape \(12,\) .*, what it is set to \(11,\)"):
                 plan["u"] = np.zeros(11)
             with self.assertRaisesRegex(ValueError, "-2 steps"):
                 plan.run(-2)
             with self.assertRaisesRegex(peal.Error, "peal_plan_verify|verify"):
                 plan.verify()
+        with self.assertRaisesRegex(ValueError, "closed"):
+            plan["u"]
+        spec = shift_spec("f64", [6, 6, 6])
+        spec["step"][1]["read"] = "a"
+        with self.assertRaisesRegex(peal.Error, "E363"), peal.compile(spec, 1, check_footprints=True) as plan:
+            plan.run(1)
         with self.assertRaisesRegex(peal.Error, "there is no backend 'gpu'"):
             peal.compile(SUMS, 2, backend="gpu")
         with self.assertRaisesRegex(TypeError, "no place for"):
