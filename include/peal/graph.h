@@ -1,4 +1,4 @@
-/* The graph builder: a spec, made by calls instead of read from YAML.
+/* The graph builder: a spec, made by calls, or read (peal_graph_read_spec).
  *
  * Keys of the language are members of descriptors, statements are calls in program order,
  * expressions are texts in the language of the spec ("nx - 2", "[0, 1]", "step % 100 == 0"). All

@@ -192,7 +192,8 @@ peal_status peal_plan_verify(peal_plan *plan);
 peal_status peal_plan_watch(peal_plan *plan);
 
 /* A number that is equal for equal contents of what is defined after a run (owned points, kept
- * buffers) of array `name`; NULL: of all arrays. It doesn't depend on mode or processes.
+ * buffers) of array `name`; NULL: of all arrays. It doesn't depend on mode or processes, but on the
+ * number of ranks and their layout.
  * Collective; between wait and start, or after finish. */
 peal_status peal_plan_digest(peal_plan *plan, const char *name, uint64_t *digest);
 
