@@ -5,6 +5,7 @@
 #include "runtime/network/tcp.h"
 #include "tests/runtime/device_memory.h"
 #include "tests/runtime/job.h"
+#include "tests/share/share.h"
 
 #include <peal/exchange.h>
 #include <setjmp.h>
@@ -17,7 +18,7 @@
 
 #include <cmocka.h>
 
-enum { UNTOUCHED = 77, MOST_PARTS = 8, CASES = 40, DEVICE_CASES = 12 };
+enum { UNTOUCHED = 77, MOST_PARTS = 8, CASES = 45, DEVICE_CASES = 12 };
 
 /* ---- a random exchange, the same in all processes ---- */
 
@@ -379,7 +380,9 @@ static int member_exchanges(test_team *team, int process)
     peal_session *session;
     TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
     TEAM_CHECK(!on_device || device_memory_open(process, team->processes));
-    for (uint64_t seed = 0; seed < (on_device ? DEVICE_CASES : CASES); seed++)
+    const test_share share = share_of(on_device ? 1 : 3);
+    for (uint64_t seed = share.first; seed < (on_device ? DEVICE_CASES : CASES);
+         seed += share.every)
         TEAM_CHECK(run_case(session, seed));
     peal_session_destroy(session);
     return 0;

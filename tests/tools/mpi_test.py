@@ -78,7 +78,7 @@ class MpiProgram(unittest.TestCase):
             program, source = os.path.join(self.folder.name, name.replace(".", "_")), os.path.join(folder, name)
             subprocess.run([*compiler, "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", source, "-o", program, *link], check=True,
                            timeout=HARD_LIMIT)
-            for processes in (1, 2, 4, 6):
+            for processes in (1, 2, 4, 6) if name == "with_peal.c" else (4,):
                 with self.subTest(f"{name} {processes}"):
                     done = subprocess.run([*mpirun(processes), program, "53", "37", "60"], capture_output=True, text=True, check=False,
                                           timeout=HARD_LIMIT, env=environment())
