@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The halo of an MPI program by peal against the same program with MPI alone (samples/exchange_mpi): whole runs in turn.
 
-exchange_mpi.py WITH_MPI WITH_PEAL [--rounds 9] [--mpirun "mpirun --oversubscribe"]
+exchange_mpi.py WITH_MPI WITH_PEAL [--rounds 9] [--processes N] [--mpirun "mpirun --oversubscribe"]
 
 Each program prints a digest, which must be equal, and what a step took. A row is the median of the rounds of both, and the
 median of the ratios, of runs that followed each other.
@@ -31,10 +31,13 @@ def main():
     parser.add_argument("mpi")
     parser.add_argument("peal")
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--processes", type=int, help="only the cases of so many")
     parser.add_argument("--mpirun", default="mpirun --oversubscribe")
     options = parser.parse_args()
     print("processes     points   MPI us a step   peal us a step   peal / MPI")
     for processes, nx, ny, steps in CASES:
+        if options.processes not in (None, processes):
+            continue
         times = {"mpi": [], "peal": []}
         for number in range(options.rounds):
             digests = set()
