@@ -185,13 +185,14 @@ static peal_status make_grid(peal_exchange *exchange, const peal_halo_desc *desc
 /* What this process thinks that the whole grid is. */
 static peal_status check_extent(const peal_exchange *exchange, const peal_halo_desc *desc)
 {
+    const int process = exchange->session->identity.process;
     for (int k = 0; k < desc->axis_count; k++)
         if (desc->extent[k] && desc->extent[k] != exchange->grid.extent[k])
             return peal_exchange_refuse(
                 exchange, "`extent` is that of the whole grid; lo and hi are coordinates of it",
                 "all boxes make up %lld points along %c, process %d expects %lld",
-                (long long)exchange->grid.extent[k], "xyzw"[k],
-                exchange -> session -> identity.process, (long long)desc->extent[k]);
+                (long long)exchange->grid.extent[k], "xyzw"[k], process,
+                (long long)desc -> extent[k]);
     return PEAL_STATUS_OK;
 }
 

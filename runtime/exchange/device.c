@@ -86,11 +86,10 @@ peal_status peal_exchange_arm(peal_exchange *exchange)
         .device = session->device,
         .diagnostics = session->diagnostics,
     };
-    for (int r = 0; r < binding->count; r++)
-        for (int c = 0; c < binding->rank[r].schedule->channel_count; c++) {
-            const peal_channel *channel = &binding->rank[r].schedule->channel[c];
-            exchange->bytes += channel->outgoing ? channel->message_bytes : 0;
-        }
+    for (int c = 0; c < binding->rank[0].schedule->channel_count; c++) {
+        const peal_channel *channel = &binding->rank[0].schedule->channel[c];
+        exchange->bytes += channel->outgoing ? channel->message_bytes : 0;
+    }
     return exchange->backend->create(&desc, &exchange->run);
 }
 

@@ -18,8 +18,7 @@ typedef struct peal_exchange_word {
     uint64_t quantum;
     uint64_t behind; /* message m is about message m - behind; earlier there is nothing to do */
     const peal_channel *channel;
-    int rank;
-    int index;  /* of the rank here; -1: nobody is told when the word is written */
+    int index;  /* 0: a network is told when the word is written; -1: nobody is */
     int number; /* of the channel */
     bool credit;
 } peal_exchange_word;
@@ -137,7 +136,7 @@ void peal_exchange_flush(const peal_exchange *exchange);
 /* What is in a queue here leaves: others may wait for it while nobody of this process does. */
 peal_status peal_exchange_await_sent(peal_exchange *exchange);
 
-/* program.c: flattens the schedules of the ranks here. */
+/* program.c: flattens the schedule, for each buffer. A process has one rank of an exchange. */
 peal_status peal_exchange_flatten(peal_exchange *exchange);
 
 /* stripes.c: the piece whose staged points hold those of piece `index`, itself included.

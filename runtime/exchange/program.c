@@ -4,9 +4,7 @@
  * Credits that follow the application move to the front of the next start, since only then it has
  * read its halo. Images of a rank's own points are made while messages are on their way; if these
  * are large, at the end, together with the images of points that others have sent, as fewer and
- * longer rows (images.c). With several ranks in a process each phase is done
- * for all ranks before the next: no rank of this process then waits for what another of them has
- * still to do. */
+ * longer rows (images.c). */
 #include "base/box.h"
 #include "runtime/exchange/exchange.h"
 
@@ -19,13 +17,12 @@ typedef struct builder {
     peal_exchange *exchange;
     peal_exchange_program *program;
     int buffer;
-    int rank; /* index of the hosted rank */
     const peal_schedule *schedule;
     bool counting; /* first pass: sizes only */
     int actions, copies, images;
     peal_exchange_action scratch_action;
     peal_exchange_stripe *stripe; /* room for those of one message */
-    peal_exchange_image *image;   /* room for those of one rank */
+    peal_exchange_image *image;   /* room for all */
     int most_stripes, most_images;
     bool small; /* all messages are */
 } builder;
@@ -40,12 +37,12 @@ static peal_exchange_action *add_action(builder *b, peal_exchange_action_kind ki
 
 static unsigned char *segment_of(const builder *b)
 {
-    return b->exchange->binding.rank[b->rank].segment.base;
+    return b->exchange->binding.rank[0].segment.base;
 }
 
 static unsigned char *peer_segment_of(const builder *b, const peal_channel *channel)
 {
-    return b->exchange->binding.rank[b->rank].peer_segment[channel->peer_index];
+    return b->exchange->binding.rank[0].peer_segment[channel->peer_index];
 }
 
 static int64_t offset_of(const peal_layout *layout, const int64_t point[PEAL_AXES], size_t element)
@@ -67,8 +64,7 @@ static peal_exchange_word word_of(const builder *b, const peal_op *op, phase whe
         .word = (_Atomic uint64_t *)(void *)(base + offset),
         .quantum = channel->quantum,
         .channel = channel,
-        .rank = b->schedule->rank,
-        .index = !waits && peal_transport_is_network(channel->transport) ? b->rank : -1,
+        .index = !waits && peal_transport_is_network(channel->transport) ? 0 : -1,
         .number = op->channel,
         .credit = op->credit,
     };
@@ -97,7 +93,7 @@ static end in_array(const builder *b, int array, const int64_t point[PEAL_AXES])
     const peal_schedule_array *a = &b->schedule->array[array];
     unsigned char *second =
         b->buffer && array < b->exchange->field_count ? b->exchange->second[array] : NULL;
-    end e = {.at = (second ? second : peal_binding_array(&b->exchange->binding, b->rank, array)) +
+    end e = {.at = (second ? second : peal_binding_array(&b->exchange->binding, 0, array)) +
                    offset_of(&a->layout, point, peal_type_bytes(a->type))};
     memcpy(e.stride, a->layout.stride, sizeof(e.stride));
     return e;
@@ -371,11 +367,9 @@ static peal_status check_op(const builder *b, const peal_op *op)
                        "the schedule of an exchange has an op of kind %d", (int)op->kind);
 }
 
-/* What one rank does in one phase. */
-static peal_status walk_rank(builder *b, phase wanted)
+static peal_status walk_phase(builder *b, phase wanted)
 {
     bool after = false;
-    b->schedule = b->exchange->binding.rank[b->rank].schedule;
     for (int i = b->schedule->step.first; i < b->schedule->step.end; i++) {
         const peal_op *op = &b->schedule->op[i];
         peal_status status = check_op(b, op);
@@ -394,11 +388,9 @@ static peal_status walk(builder *b)
 {
     b->actions = b->copies = 0;
     for (phase wanted = RELEASE; wanted < PHASES; wanted++) {
-        for (b->rank = 0; b->rank < b->exchange->binding.count; b->rank++) {
-            peal_status status = walk_rank(b, wanted);
-            if (status)
-                return status;
-        }
+        peal_status status = walk_phase(b, wanted);
+        if (status)
+            return status;
         if (wanted == REPEAT_OWN)
             b->program->send_count = b->actions;
     }
@@ -410,15 +402,13 @@ static peal_status walk(builder *b)
 /* What is known of the messages before the walk. */
 static void look_at_messages(builder *b)
 {
-    const peal_binding *binding = &b->exchange->binding;
     b->small = true;
-    for (int r = 0; r < binding->count; r++)
-        for (int i = 0; i < binding->rank[r].schedule->channel_count; i++) {
-            int64_t bytes;
-            int stripes = peal_exchange_cut(&binding->rank[r].schedule->channel[i], NULL, &bytes);
-            b->most_stripes = stripes > b->most_stripes ? stripes : b->most_stripes;
-            b->small = b->small && is_small(bytes);
-        }
+    for (int i = 0; i < b->schedule->channel_count; i++) {
+        int64_t bytes;
+        int stripes = peal_exchange_cut(&b->schedule->channel[i], NULL, &bytes);
+        b->most_stripes = stripes > b->most_stripes ? stripes : b->most_stripes;
+        b->small = b->small && is_small(bytes);
+    }
 }
 
 static bool allocate(builder *b)
@@ -436,6 +426,7 @@ static peal_status flatten(peal_exchange *exchange, int buffer)
     builder b = {.exchange = exchange,
                  .program = &exchange->program[buffer],
                  .buffer = buffer,
+                 .schedule = exchange->binding.rank[0].schedule,
                  .counting = true};
     look_at_messages(&b);
     peal_status status = walk(&b);

@@ -1,4 +1,4 @@
-/* What can be asked of an exchange: where its ranks and arrays are, how it runs. */
+/* What can be asked of an exchange: where its arrays are, how it runs. */
 #include "base/handle.h"
 #include "runtime/exchange/exchange.h"
 
@@ -39,9 +39,8 @@ void peal_exchange_describe(const peal_exchange *exchange, char *text, size_t by
     int dims[PEAL_RANK_AXES], messages = 0;
     const peal_binding *binding = &exchange->binding;
     peal_compilation_dims(exchange->compilation, dims);
-    for (int r = 0; r < binding->count; r++)
-        for (int c = 0; c < binding->rank[r].schedule->channel_count; c++)
-            messages += binding->rank[r].schedule->channel[c].outgoing;
+    for (int c = 0; c < binding->rank[0].schedule->channel_count; c++)
+        messages += binding->rank[0].schedule->channel[c].outgoing;
     char paths[64] = "", device[120] = "";
     if (exchange->backend)
         peal_exchange_describe_device(exchange, device, sizeof(device));
