@@ -71,8 +71,7 @@ static const peal_key topology_keys[] = {
      AT(peal_topology_desc, periodic)},
     {"cuts", PEAL_KEY_CUTS, false, "auto",
      "where the axis is cut, from 0 to the fields' size: [0, 100, 512] are two parts; `auto`: "
-     "equal "
-     "parts, the first ones larger by a point (or `align`) if need be",
+     "equal parts, the first ones larger by a point (or `align`) if need be",
      AT(peal_topology_desc, cuts)}};
 
 static const peal_key field_keys[] = {

@@ -320,7 +320,8 @@ peal_status peal_graph_read_spec(peal_session *session, const peal_spec_desc *de
  * field's number; -1: no graph, a resolved one, or no such field. */
 int peal_graph_lend(peal_graph *graph, const char *field, void *data);
 
-/* Checks a graph over so many ranks, as peal_graph_compile does, and makes nothing. Not collective.
+/* Proves a graph sound over so many ranks, as peal_graph_compile does first, and makes nothing:
+ * kernels are not compiled, no mode is chosen. Not collective.
  * Nothing can be added to the graph afterwards. PEAL_STATUS_SPEC: it is not sound. */
 peal_status peal_graph_check(peal_graph *graph, peal_session *session, int ranks);
 

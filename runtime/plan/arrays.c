@@ -112,6 +112,17 @@ static peal_status check_bytes(const peal_plan *plan, const place *at, const cha
                        (long long)wanted, bytes);
 }
 
+/* The array, in memory of the host: itself, or a copy, which is the caller's to free. */
+static peal_status reach(const peal_plan *plan, int rank, const char *name, size_t bytes,
+                         const char *call, place *at, unsigned char **copy,
+                         const unsigned char **data)
+{
+    peal_status status = find(plan, rank, name, call, at);
+    if (!status)
+        status = check_bytes(plan, at, name, bytes, call);
+    return status ? status : peal_binding_read(&plan->binding, at->index, at->storage, copy, data);
+}
+
 peal_status peal_plan_read(const peal_plan *plan, int rank, const char *name, void *to,
                            size_t bytes)
 {
@@ -121,11 +132,7 @@ peal_status peal_plan_read(const peal_plan *plan, int rank, const char *name, vo
     place at;
     unsigned char *copy = NULL;
     const unsigned char *data = NULL;
-    peal_status status = find(plan, rank, name, __func__, &at);
-    if (!status)
-        status = check_bytes(plan, &at, name, bytes, __func__);
-    if (!status)
-        status = peal_binding_read(&plan->binding, at.index, at.storage, &copy, &data);
+    peal_status status = reach(plan, rank, name, bytes, __func__, &at, &copy, &data);
     if (!status && data)
         peal_box_pack(at.array, &at.array->layout.part, data, to);
     free(copy);
@@ -141,11 +148,7 @@ peal_status peal_plan_write(peal_plan *plan, int rank, const char *name, const v
     place at;
     unsigned char *copy = NULL;
     const unsigned char *data = NULL;
-    peal_status status = find(plan, rank, name, __func__, &at);
-    if (!status)
-        status = check_bytes(plan, &at, name, bytes, __func__);
-    if (!status)
-        status = peal_binding_read(&plan->binding, at.index, at.storage, &copy, &data);
+    peal_status status = reach(plan, rank, name, bytes, __func__, &at, &copy, &data);
     if (status || !data)
         return status;
     unsigned char *array = peal_binding_array(&plan->binding, at.index, at.storage);

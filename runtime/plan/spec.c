@@ -1,6 +1,5 @@
 /* Graphs of specs, for programs: read from a file or from memory, and checked. */
 #include "base/handle.h"
-#include "base/places.h"
 #include "dsl/dsl.h"
 #include "runtime/session/session.h"
 #include "scheduler/scheduler.h"
