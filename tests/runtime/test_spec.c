@@ -1,27 +1,32 @@
-/* Specs read, checked and run by a program: their messages one by one, and copies of their arrays.
- */
+/* Specs read, checked and run by a program: their messages one by one, and copies of their arrays;
+ * with PEAL_TEST_BACKEND=cuda those of a GPU. */
 #include <peal/peal.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 enum { NX = 7, NY = 5 };
 
-static const char spec[] = "peal: 1\n"
-                           "params: {n: 4}\n"
-                           "topology: {dims: [auto, auto], periodic: true}\n"
-                           "fields:\n"
-                           "  u: {size: [7, n], halo: 1, type: i64}\n"
-                           "buffers:\n"
-                           "  b: {count: 3, keep: true, type: i32}\n"
-                           "repeat: 2\n"
-                           "step:\n"
-                           "  - {exchange: u}\n"
-                           "  - {swap: [u, u]}\n";
+#define SOUND                                                                                      \
+    "peal: 1\n"                                                                                    \
+    "params: {n: 4}\n"                                                                             \
+    "topology: {dims: [auto, auto], periodic: true}\n"                                             \
+    "fields:\n"                                                                                    \
+    "  u: {size: [7, n], halo: 1, type: i64}\n"                                                    \
+    "buffers:\n"                                                                                   \
+    "  b: {count: 3, keep: true, type: i32}\n"                                                     \
+    "repeat: 2\n"                                                                                  \
+    "step:\n"                                                                                      \
+    "  - {exchange: u}\n"
+
+/* Line 11 is wrong. */
+static const char spec[] = SOUND "  - {swap: [u, u]}\n";
+static bool on_device;
 
 static peal_session *session_of_one(void)
 {
@@ -104,7 +109,8 @@ static void check_copies(peal_plan *plan, int ranks)
         for (size_t i = 0; i < points; i++)
             assert_int_equal(part[i], rank * 1000 + (int64_t)i);
         const int64_t *base = a.view.base;
-        assert_int_equal(base[a.part.lo[0] + a.part.lo[1] * a.view.stride[1]], rank * 1000);
+        if (!on_device)
+            assert_int_equal(base[a.part.lo[0] + a.part.lo[1] * a.view.stride[1]], rank * 1000);
         int32_t b[3] = {rank, 5, 7}, got[3];
         assert_int_equal(peal_plan_write(plan, rank, "b", b, sizeof(b)), PEAL_STATUS_OK);
         assert_int_equal(peal_plan_read(plan, rank, "b", got, sizeof(got)), PEAL_STATUS_OK);
@@ -119,22 +125,12 @@ static void check_copies(peal_plan *plan, int ranks)
 static void arrays(void **state)
 {
     (void)state;
-    static const char sound[] = "peal: 1\n"
-                                "params: {n: 4}\n"
-                                "topology: {dims: [auto, auto], periodic: true}\n"
-                                "fields:\n"
-                                "  u: {size: [7, n], halo: 1, type: i64}\n"
-                                "buffers:\n"
-                                "  b: {count: 3, keep: true, type: i32}\n"
-                                "repeat: 2\n"
-                                "step:\n"
-                                "  - {exchange: u}\n";
     peal_session *session = session_of_one();
-    peal_graph *graph = read_text(session, sound, "n=5");
+    peal_graph *graph = read_text(session, SOUND, "n=5");
     const peal_plan_options options = {.size_bytes = sizeof(options),
                                        .ranks = 4,
                                        .mode = "stream",
-                                       .backend = "host"};
+                                       .backend = on_device ? "cuda" : "host"};
     peal_plan *plan = NULL;
     assert_int_equal(peal_graph_compile(graph, session, &options, &plan), PEAL_STATUS_OK);
     assert_int_equal(peal_plan_array_count(plan), 2);
@@ -188,5 +184,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(messages), cmocka_unit_test(arrays),
                                        cmocka_unit_test(lent)};
+    const struct CMUnitTest device_tests[] = {cmocka_unit_test(arrays)};
+    const char *backend = getenv("PEAL_TEST_BACKEND");
+    on_device = backend && !strcmp(backend, "cuda");
+    if (on_device)
+        return cmocka_run_group_tests(device_tests, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
