@@ -1,7 +1,7 @@
 """The halo exchange of a program that keeps its own loop and its own arrays."""
 from __future__ import annotations
 
-from typing import Any, Iterable, Sequence
+from typing import Any, Sequence
 
 import numpy as np
 
@@ -62,7 +62,9 @@ class Exchange:
         for k in range(axes):
             desc.lo[k], desc.hi[k] = int(lo[k]), int(hi[k])
         self._halo = _by_side(width if halo is None else halo, axes)
-        items: Iterable[Any] = fields if isinstance(fields, (list, tuple)) else [fields]
+        items: list[Any] = list(fields) if isinstance(fields, (list, tuple)) else [fields]
+        if len(items) > lib.PEAL_EXCHANGE_FIELDS:
+            raise ValueError(f"{len(items)} fields; an exchange has at most {lib.PEAL_EXCHANGE_FIELDS}")
         for f, item in enumerate(items):
             for k, sides in enumerate(_by_side(width, axes)):
                 desc.field[f].width[k] = sides

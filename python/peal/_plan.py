@@ -1,7 +1,6 @@
 """Specs, checked and run; their arrays and rows."""
 from __future__ import annotations
 
-import collections
 import hashlib
 import json
 import os
@@ -373,7 +372,7 @@ class Plan:
     @property
     def rows(self) -> np.ndarray:
         """What `print` has made so far: a structured array with `step` and the columns; NaN where a row has none."""
-        columns: dict[str, list[Any]] = collections.OrderedDict()
+        columns: dict[str, list[Any]] = {}
         for _, row in self._rows:
             for name, value in row.items():
                 columns.setdefault(name, []).append(value)

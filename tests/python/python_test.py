@@ -180,6 +180,27 @@ if sys.argv[1] == "raises":
 """
 
 
+class OnGpu(unittest.TestCase):
+    """Run alone, on a GPU or one whose kernels the host runs (PEAL_TEST_BACKEND=cuda)."""
+
+    def setUp(self):
+        if os.environ.get("PEAL_TEST_BACKEND") != "cuda":
+            self.skipTest("PEAL_TEST_BACKEND is not cuda")
+
+    def test_fields(self):
+        a = np.random.default_rng(5).random((7, 6, 8))
+        with peal.compile(shift_spec("f64", [8, 6, 7]), 2, "stream", backend="cuda") as plan:
+            plan["a"] = a
+            plan.run(3)
+            for _ in range(3):
+                a = shifted(a)
+            np.testing.assert_array_equal(plan["a"], a)
+            self.assertEqual(plan.backend, "cuda")
+            interface = plan.local("a", 1, halo=True).__cuda_array_interface__
+            self.assertEqual((interface["typestr"], interface["strides"][-1]), ("<f8", 8))
+            self.assertEqual(interface["shape"], tuple(s.stop - s.start + 2 for s in plan.part("a", 1)))
+
+
 class Processes(unittest.TestCase):
     def start(self, how):
         if not shutil.which("mpirun"):
@@ -225,6 +246,8 @@ class Exchanged(unittest.TestCase):
 
     def test_refused(self):
         u = np.zeros((6, 7))
+        with self.assertRaisesRegex(ValueError, "17 fields; an exchange has at most 16"):
+            peal.Exchange((0, 0), (5, 4), [u] * 17)
         for words, array, more in (("the box and its halo have \\(6, 8\\)", u, {"hi": (6, 4)}), ("not contiguous along x", u[:, ::-1], {}),
                                    ("of complex128", u.astype(complex), {}), ("3 axes are listed", u, {"width": (1, 1, 1)}),
                                    ("receives 2", u, {"width": 2, "halo": 1}), ("lie differently", [(u, np.zeros((6, 9))[:, :7])], {}),
