@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from peal._dlpack import capsule_of, device_of
+
 TYPES = [np.dtype(name) for name in ("f8", "f4", "i4", "i8", "u1")]  # by peal_type
 
 
@@ -36,3 +38,26 @@ def memory_of(array: Any, name: str) -> Memory:
         raise ValueError(f"{name} is read-only")
     strides = tuple(interface.get("strides") or np.cumprod([kind.itemsize, *shape[:0:-1]])[::-1])
     return Memory(interface["data"][0], kind, shape, tuple(int(s) for s in strides), keep)
+
+
+class HostMemory:
+    """A host's memory of a plan; keeps the plan."""
+
+    def __init__(self, plan: Any, interface: dict[str, Any]) -> None:
+        self.plan, self.__array_interface__ = plan, interface
+
+
+class DeviceMemory:
+    """A GPU's memory of a plan, for CuPy, Torch and others; keeps the plan."""
+
+    def __init__(self, plan: Any, interface: dict[str, Any]) -> None:
+        self.plan, self.__cuda_array_interface__ = plan, interface
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return device_of(self.__cuda_array_interface__["data"][0])
+
+    def __dlpack__(self, *, copy: bool | None = None, **_: Any) -> Any:
+        """Without a copy, on the GPU where it lies. Nothing writes it between runs, so no stream has to wait."""
+        if copy:
+            raise BufferError("a plan's memory is lent, not copied")
+        return capsule_of(self.__cuda_array_interface__, self.plan)

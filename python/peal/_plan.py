@@ -13,7 +13,7 @@ from typing import Any, Mapping
 import numpy as np
 
 from peal._library import Diagnostic, Error, SpecWarning, ffi, lib, text_of
-from peal._memory import TYPES, Memory, memory_of
+from peal._memory import TYPES, DeviceMemory, HostMemory, Memory, memory_of
 from peal._session import Session
 
 INTEGER, REAL, BOOLEAN = range(3)  # of peal_value_kind
@@ -109,14 +109,6 @@ def check(spec: Any, ranks: int = 1, params: Mapping[str, Any] | None = None) ->
     if status and not found:
         session.require(status, "peal_graph_check")
     return found
-
-
-class _Memory:
-    """Memory of a plan as __array_interface__ or __cuda_array_interface__; keeps the plan."""
-
-    def __init__(self, plan: Plan, name: str, interface: dict[str, Any]) -> None:
-        self.plan = plan
-        setattr(self, name, interface)
 
 
 class Plan:
@@ -353,8 +345,8 @@ class Plan:
         Returns
         -------
         numpy.ndarray
-            Shape (nz, ny, nx). On a GPU an object with `__cuda_array_interface__`, for `cupy.asarray` and
-            `torch.as_tensor`.
+            Shape (nz, ny, nx). On a GPU an object with `__cuda_array_interface__` and DLPack, for `cupy.asarray`,
+            `torch.as_tensor` and any `from_dlpack`.
         """
         at = self._where(name, self.ranks[0] if rank is None else rank)
         axes, kind = at.part.axis_count, TYPES[at.type]
@@ -364,8 +356,8 @@ class Plan:
                      "strides": tuple(at.view.stride[k] * kind.itemsize for k in reversed(range(axes))),
                      "data": (address, False), "version": 3}
         if self.backend != "host" and self.mode != "serial":
-            return _Memory(self, "__cuda_array_interface__", interface)
-        return np.asarray(_Memory(self, "__array_interface__", interface))
+            return DeviceMemory(self, interface)
+        return np.asarray(HostMemory(self, interface))
 
     # ---- what it has done ----
 

@@ -2,6 +2,7 @@
 
 python_test.py: PYTHONPATH has the package, PEAL_ROOT the sources
 """
+import ctypes
 import importlib.util
 import json
 import os
@@ -16,6 +17,7 @@ import warnings
 import numpy as np
 
 import peal
+from peal import _dlpack
 from peal._library import ffi
 
 ROOT = os.environ["PEAL_ROOT"]
@@ -199,6 +201,71 @@ class OnGpu(unittest.TestCase):
             interface = plan.local("a", 1, halo=True).__cuda_array_interface__
             self.assertEqual((interface["typestr"], interface["strides"][-1]), ("<f8", 8))
             self.assertEqual(interface["shape"], tuple(s.stop - s.start + 2 for s in plan.part("a", 1)))
+
+    def test_torch_and_cupy(self):
+        """Fields lent to them, and the exchange of arrays that they own, on their stream."""
+        if "emulating" in os.environ.get("LD_LIBRARY_PATH", "") or not (importlib.util.find_spec("torch") and importlib.util.find_spec("cupy")):
+            self.skipTest("no torch and cupy, or no GPU")
+        import cupy
+        import torch
+        rng = np.random.default_rng(7)
+        a = rng.random((7, 6, 8))
+        with peal.compile(shift_spec("f64", [8, 6, 7]), 1, "stream", backend="cuda") as plan:
+            plan["a"] = a
+            for taken in (cupy.asarray, cupy.from_dlpack, lambda m: torch.as_tensor(m, device="cuda"), torch.from_dlpack):
+                view = taken(plan.local("a"))
+                np.testing.assert_array_equal(view.get() if isinstance(view, cupy.ndarray) else view.cpu().numpy(), a)
+                view += 1
+                a += 1
+                del view
+                torch.cuda.synchronize()
+                cupy.cuda.Device().synchronize()
+                np.testing.assert_array_equal(plan["a"], a)
+        for make in (lambda m: torch.from_numpy(m).cuda(), cupy.asarray):
+            owned = rng.random((5, 6))
+            array = make(np.pad(owned, 1))
+            stream = torch.cuda.Stream() if isinstance(array, torch.Tensor) else cupy.cuda.Stream(non_blocking=True)
+            torch.cuda.synchronize()
+            cupy.cuda.Device().synchronize()
+            with peal.Exchange((0, 0), (6, 5), array, periodic=True, backend="cuda") as exchange:
+                exchange(stream=stream.cuda_stream if isinstance(array, torch.Tensor) else stream.ptr)
+                stream.synchronize()
+                found = array.cpu().numpy() if isinstance(array, torch.Tensor) else array.get()
+                np.testing.assert_array_equal(found, np.pad(owned, 1, mode="wrap"))
+
+    def test_dlpack(self):
+        """The memory of one whose kernels the host runs is the host's: NumPy may read it, once told so."""
+
+        class Host:
+            def __init__(self, lent):
+                self.lent, self.device = lent, lent.__dlpack_device__()
+
+            def __dlpack_device__(self):
+                return 1, 0
+
+            def __dlpack__(self, **_):
+                capsule = self.lent.__dlpack__()
+                managed = ctypes.cast(pointer(capsule, b"dltensor"), ctypes.POINTER(_dlpack._Managed)).contents
+                assert managed.device_type == _dlpack.CUDA
+                managed.device_type = _dlpack.HOST
+                return capsule
+
+        pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+        a = np.random.default_rng(6).random((7, 6, 8))
+        with peal.compile(shift_spec("f64", [8, 6, 7]), 2, "stream", backend="cuda") as plan:
+            plan["a"] = a
+            lent = plan.local("a", 1)
+            self.assertRaises(BufferError, lent.__dlpack__, copy=True)
+            lent.__dlpack__()  # nobody takes it
+            self.assertEqual(len(_dlpack._lent), 0)
+            self.assertEqual(lent.__dlpack_device__()[0], 2)
+            if "emulating" not in os.environ.get("LD_LIBRARY_PATH", ""):
+                return
+            view = np.from_dlpack(Host(lent))
+            np.testing.assert_array_equal(view, a[plan.part("a", 1)])
+            self.assertEqual(len(_dlpack._lent), 1)
+            del view
+            self.assertEqual(len(_dlpack._lent), 0)
 
 
 class Processes(unittest.TestCase):
