@@ -48,8 +48,9 @@ typedef struct peal_halo_field {
      * (cudaMalloc, a pool, by handles) of this process's GPU, or managed memory; neighbours' faces
      * arrive in memory of peal's and are unpacked from there. [1]: another array that is alike, of
      * fields that are computed from one into the other: a start says which of the two; NULL: there
-     * is none. Both NULL: peal allocates (zeroed) where neighbours can store faces directly; ask
-     * peal_exchange_view. In all processes alike. */
+     * is none. Both NULL: peal allocates (zeroed) where neighbours can store faces directly;
+     * peal_exchange_view says where and with which strides, as long rows are padded. In all
+     * processes alike. */
     void *data[2];
     int64_t bytes; /* that the caller has at each data: too few for what is stored are refused, and
                       without strides too many, too; 0: unknown */

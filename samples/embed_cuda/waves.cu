@@ -23,6 +23,7 @@ enum { NORMS = 4 };
  * is the present, the other one the past, which becomes the future. */
 struct stripe {
     int nx, ny, first, end, steps;
+    int pitch = 0; /* points from one row to the next */
     double *u[2] = {nullptr, nullptr};
     peal_exchange *exchange[2] = {nullptr, nullptr};
     int now = 0;
@@ -54,15 +55,15 @@ static double wave_at(const stripe &s, int x, int y, int step)
 
 /* The future of rows [from, to), counted with the halo row as 0: twice the present, less the past,
  * and what the neighbours pull. */
-__global__ void advance(const double *u, double *v, int nx, int from, int to)
+__global__ void advance(const double *u, double *v, int nx, int pitch, int from, int to)
 {
     int x = (int)(blockIdx.x * blockDim.x + threadIdx.x), y = from + (int)blockIdx.y;
     if (x >= nx || y >= to)
         return;
-    const double *row = u + (int64_t)y * nx;
+    const double *row = u + (int64_t)y * pitch;
     double left = row[x > 0 ? x - 1 : nx - 1], right = row[x < nx - 1 ? x + 1 : 0];
-    double pull = left + right + row[x - nx] + row[x + nx] - 4.0 * row[x];
-    int64_t at = (int64_t)y * nx + x;
+    double pull = left + right + row[x - pitch] + row[x + pitch] - 4.0 * row[x];
+    int64_t at = (int64_t)y * pitch + x;
     v[at] = 2.0 * row[x] - v[at] + speed2 * pull;
 }
 
@@ -70,18 +71,18 @@ static void launch(const stripe &s, int from, int to)
 {
     if (to > from)
         advance<<<dim3((unsigned)(s.nx + 255) / 256, (unsigned)(to - from)), 256, 0, s.stream>>>(
-            s.u[s.now], s.u[1 - s.now], s.nx, from, to);
+            s.u[s.now], s.u[1 - s.now], s.nx, s.pitch, from, to);
 }
 
 static double *first_row(const stripe &s, int which)
 {
-    return s.u[which] + s.nx;
+    return s.u[which] + s.pitch;
 }
 
-/* CUB's sum of the squares of the present, on the stream. */
+/* CUB's sum of the squares of the present, on the stream. What pads rows is 0. */
 static peal_status add_up(stripe &s, int moment)
 {
-    int count = s.nx * (s.end - s.first);
+    int count = s.pitch * (s.end - s.first);
     CUDA(cub::DeviceReduce::TransformReduce(s.scratch, s.scratch_bytes, first_row(s, s.now),
                                             s.norm + moment, count, cuda::std::plus<>{}, square{},
                                             0.0, s.stream));
@@ -141,6 +142,7 @@ static peal_status connect(stripe &s, const job &j, int which)
     peal_exchange_array array;
     PEAL(peal_exchange_view(s.exchange[which], 0, &array));
     s.u[which] = (double *)array.data;
+    s.pitch = (int)array.stride[1]; /* peal pads rows of its own */
     return PEAL_STATUS_OK;
 }
 
@@ -151,20 +153,21 @@ static peal_status prepare(stripe &s, const job &j)
     int rows = s.ny / j.processes, longer = s.ny % j.processes; /* the first ones have a row more */
     s.first = j.process * rows + (j.process < longer ? j.process : longer);
     s.end = s.first + rows + (j.process < longer);
-    size_t points = (size_t)(s.end - s.first + 2) * (size_t)s.nx;
-    double *host = (double *)calloc(points, sizeof(double));
+    size_t bytes = (size_t)(s.end - s.first + 2) * (size_t)s.nx * sizeof(double);
     CUDA(cudaStreamCreateWithFlags(&s.stream, cudaStreamNonBlocking));
     CUDA(cudaMalloc(&s.norm, NORMS * sizeof(double)));
     for (int which = 0; which < 2; which++) {
-        PEAL(allocate(s, which, points * sizeof(double)));
+        PEAL(allocate(s, which, bytes));
         PEAL(connect(s, j, which));
+        size_t points = (size_t)(s.end - s.first + 2) * (size_t)s.pitch;
+        double *host = (double *)calloc(points, sizeof(double));
         for (int y = s.first; y < s.end; y++) /* u[0]: step 0, u[1]: the step before */
             for (int x = 0; x < s.nx; x++)
-                host[(size_t)(y - s.first + 1) * (size_t)s.nx + (size_t)x] =
+                host[(size_t)(y - s.first + 1) * (size_t)s.pitch + (size_t)x] =
                     wave_at(s, x, y, -which);
         CUDA(cudaMemcpy(s.u[which], host, points * sizeof(double), cudaMemcpyHostToDevice));
+        free(host);
     }
-    free(host);
     PEAL(add_up(s, 0)); /* says how much scratch memory it wants */
     CUDA(cudaMalloc(&s.scratch, s.scratch_bytes));
     PEAL(add_up(s, 0)); /* loads its kernels */
@@ -175,7 +178,7 @@ static peal_status prepare(stripe &s, const job &j)
 /* Whether this process's rows, and the four sums, are what they should be. */
 static peal_status compare(const stripe &s, bool *right)
 {
-    size_t count = (size_t)s.nx * (size_t)(s.end - s.first);
+    size_t count = (size_t)s.pitch * (size_t)(s.end - s.first);
     double *host = (double *)malloc(count * sizeof(double)), norm[NORMS], worst = 0, off = 0;
     CUDA(cudaMemcpy(host, first_row(s, s.now), count * sizeof(double), cudaMemcpyDeviceToHost));
     CUDA(cudaMemcpy(norm, s.norm, sizeof(norm), cudaMemcpyDeviceToHost));
@@ -190,7 +193,7 @@ static peal_status compare(const stripe &s, bool *right)
     }
     for (int y = s.first; y < s.end; y++)
         for (int x = 0; x < s.nx; x++)
-            worst = fmax(worst, fabs(host[(size_t)(y - s.first) * (size_t)s.nx + (size_t)x] -
+            worst = fmax(worst, fabs(host[(size_t)(y - s.first) * (size_t)s.pitch + (size_t)x] -
                                      wave_at(s, x, y, s.steps)));
     free(host);
     *right = worst < 1e-8 && off < 1e-8;
