@@ -219,6 +219,38 @@ static bool is_of_several_hosts(const peal_plan *plan)
     return peal_machine_hosts(&plan->machine) > 1;
 }
 
+static int64_t tiles_of(const peal_op *op)
+{
+    int64_t sum = 0;
+    for (int i = 0; op->kind == PEAL_OP_LAUNCH && i < op->range_count; i++) {
+        int64_t tiles = 1;
+        for (int k = 0; k < PEAL_AXES; k++) {
+            int64_t along = op->range[i].hi[k] - op->range[i].lo[k];
+            tiles *= along > 0 ? along : 0;
+        }
+        sum += tiles;
+    }
+    return sum;
+}
+
+/* In mode sync workers share the tiles of one launch, and idle ones, which keep looking for work,
+ * slow the others down: no more of them than the largest launch has tiles. Between hosts the second
+ * looks after the network. A number that was asked for stays. */
+static int useful_workers(const peal_plan *plan)
+{
+    int64_t most = is_of_several_hosts(plan) ? 2 : 1;
+    if (plan->mode != PEAL_MODE_SYNC || plan->machine.accelerator || plan->options.threads)
+        return plan->machine.workers;
+    for (int r = 0; r < plan->binding.count; r++) {
+        const peal_schedule *schedule = plan->binding.rank[r].schedule;
+        for (int i = 0; i < schedule->op_count; i++) {
+            int64_t tiles = tiles_of(&schedule->op[i]);
+            most = tiles > most ? tiles : most;
+        }
+    }
+    return most < plan->machine.workers ? (int)most : plan->machine.workers;
+}
+
 /* Everything that can block or allocate. */
 static peal_status arm(peal_plan *plan)
 {
@@ -228,6 +260,7 @@ static peal_status arm(peal_plan *plan)
         status = peal_binding_connect(&plan->binding);
     if (!status)
         status = peal_plan_attach_saves(plan);
+    plan->machine.workers = useful_workers(plan);
     if (!status && plan->binding.count > 0)
         status = peal_plan_arm(plan, &plan->binding, plan->mode, NULL, &plan->run);
     if (!status)
