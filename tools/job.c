@@ -4,6 +4,7 @@
 #include "tools/hosts.h"
 #include "tools/output.h"
 
+#include "runtime/select/known_times.h"
 #include "runtime/session/device.h"
 
 #include <dirent.h>
@@ -226,7 +227,7 @@ static peal_status read_description(const char *text, machine_given *out,
 {
     peal_status status = PEAL_STATUS_OK;
     if (ends_in(text, ".yaml")) {
-        status = peal_machine_read(text, diagnostics, &out->file, &out->times);
+        status = peal_times_read(text, diagnostics, &out->file, &out->times);
         out->words.process = out->file.processes;
         out->words.cache = out->file.cache_bytes;
         return status;

@@ -156,7 +156,7 @@ static void release(simulation *s)
 static peal_status read_machine(peal_options *options, simulation *s, peal_diagnostics *diagnostics)
 {
     peal_machine machine;
-    const char *hint = "for example --machine machines/h200x4.yaml of peal's sources; "
+    const char *hint = "for example --machine h200x4.yaml, one of peal's own; "
                        "`peal schema machine` lists the keys";
     if (!options->machine)
         return peal_report(diagnostics, PEAL_E_MACHINE_TIME_MISSING, nowhere, hint,

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 extern const peal_text_file peal_machine_files[]; /* of machines/, see meson.build */
 
@@ -22,6 +23,18 @@ static const peal_text_file *own_file(const char *name)
         if (!strcmp(f->name, name))
             return f;
     return NULL;
+}
+
+peal_status peal_times_read(const char *file, peal_diagnostics *diagnostics, peal_machine *machine,
+                            peal_machine_times *times)
+{
+    static const char folder[] = "machines/";
+    bool in_folder = !strncmp(file, folder, sizeof(folder) - 1);
+    const peal_text_file *own = own_file(in_folder ? file + sizeof(folder) - 1 : file);
+    if (!own || access(file, F_OK) == 0)
+        return peal_machine_read(file, diagnostics, machine, times);
+    return peal_machine_read_memory(file, own->text, strlen(own->text), diagnostics, machine,
+                                    times);
 }
 
 /* A build that reads no YAML knows nothing: that is no error. */
@@ -50,7 +63,7 @@ peal_status peal_times_known(const char *file, const char *device, int devices,
     if (!file && variable && *variable)
         file = variable;
     if (file) {
-        peal_status status = peal_machine_read(file, diagnostics, &machine, &out->times);
+        peal_status status = peal_times_read(file, diagnostics, &machine, &out->times);
         if (status)
             return status;
         snprintf(out->from, sizeof(out->from), "%s", file);

@@ -12,7 +12,12 @@ typedef struct peal_known_times {
     char from[PEAL_FROM_BYTES]; /* the file, and what it is about if that is not this machine */
 } peal_known_times;
 
-/* file: a machine file's path; NULL: $PEAL_MACHINE; without either, one of peal's own, for
+/* Reads a machine file; of a path that is not there, peal's own file of that name ("host2.yaml",
+ * "machines/host2.yaml"). PEAL_STATUS_SPEC, _USAGE or _ENVIRONMENT after a diagnostic. */
+peal_status peal_times_read(const char *file, peal_diagnostics *diagnostics, peal_machine *machine,
+                            peal_machine_times *times);
+
+/* file: as of peal_times_read; NULL: $PEAL_MACHINE; without either, one of peal's own, for
  * `devices` GPUs or cores of this machine. device: what the GPU is ("NVIDIA H200, sm_90"); NULL:
  * the ranks are on the host. A file about the other kind of machine is passed over.
  * PEAL_STATUS_SPEC, _USAGE or _ENVIRONMENT after a diagnostic if the file cannot be read. */

@@ -201,6 +201,20 @@ class Explain(unittest.TestCase):
         self.assertIn("--machine FILE.yaml", out)
         self.assertNotIn("predictions", self.explain("process:2"))
 
+    def test_own_files(self):
+        """They are found everywhere; one that is there goes first."""
+        by_mode = {}
+        for name in ("host2.yaml", "machines/host2.yaml"):
+            by_mode[name] = self.explain(name)["predictions"]
+        self.assertEqual(by_mode["host2.yaml"], by_mode["machines/host2.yaml"])
+        with open(os.path.join(self.folder, "host2.yaml"), "w", encoding="ascii") as file:
+            file.write("machine: 2\n")
+        code, _, err = self.peal("explain", "line.yaml", "-n", "2", "--machine", "host2.yaml")
+        self.assertNotEqual(code, 0, err)
+        os.remove(file.name)
+        code, _, err = self.peal("explain", "line.yaml", "-n", "2", "--machine", "machines/host3.yaml")
+        self.assertIn("E001", err)
+
     def test_every_sample(self):
         for name in ("cg", "denoise", "halo", "hdiff", "heat3d", "jacobi2d", "jacobi_until", "mesh", "vcycle"):
             sample = os.path.join(ROOT, "samples", name)
