@@ -99,7 +99,18 @@ static peal_value_kind kind_of_operator(const peal_expr *expr, const peal_graph_
     case PEAL_OPERATOR_OR:
         return PEAL_BOOLEAN;
     case PEAL_OPERATOR_SQRT:
+    case PEAL_OPERATOR_SIN:
+    case PEAL_OPERATOR_COS:
+    case PEAL_OPERATOR_TAN:
+    case PEAL_OPERATOR_EXP:
+    case PEAL_OPERATOR_LOG:
+    case PEAL_OPERATOR_TANH:
         return PEAL_REAL;
+    case PEAL_OPERATOR_CHOICE: {
+        peal_value_kind one = peal_expr_kind_of(expr->operand[1], graph);
+        peal_value_kind other = peal_expr_kind_of(expr->operand[2], graph);
+        return one == PEAL_INTEGER && other == PEAL_REAL ? other : one;
+    }
     case PEAL_OPERATOR_FLOOR:
     case PEAL_OPERATOR_CEIL:
         return PEAL_INTEGER;

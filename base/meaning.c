@@ -277,7 +277,8 @@ static peal_term calculate(peal_meanings *m, peal_operator op, peal_term a, peal
 {
     bool commutes = op == PEAL_OPERATOR_ADD || op == PEAL_OPERATOR_MULTIPLY;
     bool real = m->item[a].kind == PEAL_REAL || (b && m->item[b].kind == PEAL_REAL);
-    if (real || op == PEAL_OPERATOR_SQRT) {
+    bool integers = op == PEAL_OPERATOR_POWER || op == PEAL_OPERATOR_LOG2;
+    if (real || op == PEAL_OPERATOR_SQRT || (op > PEAL_OPERATOR_CHOICE && !integers)) {
         a = as_real(m, a);
         b = b ? as_real(m, b) : b;
         bool whole = op == PEAL_OPERATOR_FLOOR || op == PEAL_OPERATOR_CEIL;
@@ -300,6 +301,9 @@ static peal_term calculate(peal_meanings *m, peal_operator op, peal_term a, peal
     case PEAL_OPERATOR_DIVIDE:
     case PEAL_OPERATOR_MODULO:
         return divide(m, op, a, b);
+    case PEAL_OPERATOR_POWER:
+    case PEAL_OPERATOR_LOG2:
+        return operator_term(m, op, PEAL_INTEGER, a, b);
     default:
         if (is_integer(m, b, op == PEAL_OPERATOR_MULTIPLY))
             return a;

@@ -72,8 +72,21 @@ static peal_term named_term(peal_meanings *m, const peal_expr *e, const peal_pro
     return key;
 }
 
+/* A whole number where the other value is real is no term of its kind: anything. */
+static peal_term choice_of(peal_meanings *m, const peal_expr *e, const peal_program_point *point)
+{
+    peal_term holds = peal_meaning_of(m, e->operand[0], point);
+    peal_term one = peal_meaning_of(m, e->operand[1], point);
+    peal_term other = peal_meaning_of(m, e->operand[2], point);
+    if (m->item[one].kind != m->item[other].kind)
+        return peal_term_variable(m, PEAL_REAL, false);
+    return peal_term_select(m, holds, one, other);
+}
+
 static peal_term operator_of(peal_meanings *m, const peal_expr *e, const peal_program_point *point)
 {
+    if (e->op == PEAL_OPERATOR_CHOICE)
+        return choice_of(m, e, point);
     peal_term a = peal_meaning_of(m, e->operand[0], point);
     if (e->operand_count == 1)
         return peal_term_operator(m, e->op, a, 0);

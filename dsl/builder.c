@@ -79,7 +79,7 @@ const char *peal_graph_keep_text(peal_graph *graph, const char *text)
     return peal_arena_copy_text(graph->arena, text);
 }
 
-static peal_source keep_source(peal_graph *graph, peal_source source)
+peal_source peal_graph_keep_source(peal_graph *graph, peal_source source)
 {
     source.file = peal_graph_keep_text(graph, source.file);
     return source;
@@ -163,7 +163,7 @@ void peal_graph_destroy(peal_graph *graph)
 }
 
 /* Nothing can be added to a resolved graph: its data have been handed out. */
-static bool is_closed(peal_graph *graph, peal_source source)
+bool peal_graph_is_closed(peal_graph *graph, peal_source source)
 {
     if (!peal_handle_check(graph, PEAL_HANDLE_GRAPH, "peal_graph_add"))
         return true;
@@ -182,131 +182,9 @@ void peal_graph_set_folder(peal_graph *graph, const char *folder)
         graph->folder = peal_graph_keep_text(graph, folder);
 }
 
-void peal_graph_override(peal_graph *graph, const char *assignment)
-{
-    raw_text text = {NULL, {0}};
-    if (is_closed(graph, text.source) || !assignment)
-        return;
-    PEAL_ARENA_GUARD(graph->arena, peal_graph_out_of_memory(graph); return );
-    text.text = peal_graph_keep_text(graph, assignment);
-    PEAL_LIST_ADD(graph->arena, &graph->overrides, text);
-}
-
-static void add_text(peal_graph *graph, raw_texts *list, const char *text, peal_source source)
-{
-    raw_text own = {peal_graph_keep_text(graph, text), keep_source(graph, source)};
-    PEAL_LIST_ADD(graph->arena, list, own);
-}
-
-void peal_graph_add_kernels(peal_graph *graph, const char *file, peal_source source)
-{
-    if (is_closed(graph, source) || !file)
-        return;
-    PEAL_ARENA_GUARD(graph->arena, peal_graph_out_of_memory(graph); return );
-    add_text(graph, &graph->kernels, file, source);
-}
-
-void peal_graph_add_require(peal_graph *graph, const char *what, peal_source source)
-{
-    if (is_closed(graph, source) || !what)
-        return;
-    PEAL_ARENA_GUARD(graph->arena, peal_graph_out_of_memory(graph); return );
-    add_text(graph, &graph->require, what, source);
-}
-
-void peal_graph_set_fma(peal_graph *graph, bool fma)
-{
-    if (peal_handle_check(graph, PEAL_HANDLE_GRAPH, "peal_graph_set_fma") && !graph->resolved)
-        graph->fma = fma;
-}
-
-int peal_graph_add_param_desc(peal_graph *graph, const peal_param_desc *desc)
-{
-    if (!desc || is_closed(graph, desc->source))
-        return -1;
-    PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
-    const peal_param_desc *own = peal_desc_copy(graph, PEAL_CONTEXT_PARAM, desc);
-    if (!own)
-        return -1;
-    PEAL_LIST_ADD(graph->arena, &graph->params, own);
-    return graph->params.count - 1;
-}
-
-static int add_array(peal_graph *graph, raw_array array)
-{
-    if (!array.field && !array.buffer)
-        return -1;
-    PEAL_LIST_ADD(graph->arena, &graph->arrays, array);
-    return graph->arrays.count - 1;
-}
-
-int peal_graph_add_field_desc(peal_graph *graph, const peal_field_desc *desc)
-{
-    if (!desc || is_closed(graph, desc->source))
-        return -1;
-    PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
-    raw_array array = {.kind = PEAL_ARRAY_FIELD,
-                       .field = peal_desc_copy(graph, PEAL_CONTEXT_FIELD, desc)};
-    return add_array(graph, array);
-}
-
-int peal_graph_add_buffer_desc(peal_graph *graph, const peal_buffer_desc *desc)
-{
-    if (!desc || is_closed(graph, desc->source))
-        return -1;
-    PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
-    raw_array array = {.kind = PEAL_ARRAY_BUFFER,
-                       .buffer = peal_desc_copy(graph, PEAL_CONTEXT_BUFFER, desc)};
-    return add_array(graph, array);
-}
-
-int peal_graph_set_topology_desc(peal_graph *graph, const peal_topology_desc *desc)
-{
-    if (!desc || is_closed(graph, desc->source))
-        return -1;
-    PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
-    const peal_topology_desc *own = peal_desc_copy(graph, PEAL_CONTEXT_TOPOLOGY, desc);
-    if (!own)
-        return -1;
-    if (graph->topology)
-        peal_report(graph->mistakes, PEAL_E_UNBALANCED_BEGIN_END, own->source, NULL,
-                    "the topology is set twice");
-    graph->topology = own;
-    return 0;
-}
-
-int peal_graph_set_loop_desc(peal_graph *graph, const peal_loop_desc *desc)
-{
-    if (!desc || is_closed(graph, desc->source))
-        return -1;
-    PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
-    const peal_loop_desc *own = peal_desc_copy(graph, PEAL_CONTEXT_REPEAT, desc);
-    if (!own)
-        return -1;
-    if (graph->loop)
-        peal_report(graph->mistakes, PEAL_E_UNBALANCED_BEGIN_END, own->source, NULL,
-                    "the outermost loop is set twice");
-    graph->loop = own;
-    return 0;
-}
-
-void peal_graph_set_alone(peal_graph *graph)
-{
-    graph->is_alone = true;
-}
-
-int peal_graph_set_steps(peal_graph *graph, int64_t steps)
-{
-    if (steps < 0 || is_closed(graph, (peal_source){0}))
-        return -1;
-    graph->has_steps = true;
-    graph->steps = steps;
-    return 0;
-}
-
 static void begin_section(peal_graph *graph, peal_graph_section section, peal_source source)
 {
-    source = keep_source(graph, source);
+    source = peal_graph_keep_source(graph, source);
     if ((unsigned)section > PEAL_FINISH) {
         peal_report(graph->mistakes, PEAL_E_UNBALANCED_BEGIN_END, source, NULL,
                     "there is no section %d", (int)section);
@@ -328,7 +206,7 @@ static void begin_section(peal_graph *graph, peal_graph_section section, peal_so
 
 void peal_graph_begin_at(peal_graph *graph, peal_graph_section section, peal_source source)
 {
-    if (is_closed(graph, source))
+    if (peal_graph_is_closed(graph, source))
         return;
     PEAL_ARENA_GUARD(graph->arena, peal_graph_out_of_memory(graph); return );
     begin_section(graph, section, source);
@@ -336,7 +214,7 @@ void peal_graph_begin_at(peal_graph *graph, peal_graph_section section, peal_sou
 
 static void end_section(peal_graph *graph, peal_source source)
 {
-    source = keep_source(graph, source);
+    source = peal_graph_keep_source(graph, source);
     if (graph->open_section < 0)
         peal_report(graph->mistakes, PEAL_E_UNBALANCED_BEGIN_END, source, NULL,
                     "an end without a begin");
@@ -351,7 +229,7 @@ static void end_section(peal_graph *graph, peal_source source)
 
 void peal_graph_end_at(peal_graph *graph, peal_source source)
 {
-    if (is_closed(graph, source))
+    if (peal_graph_is_closed(graph, source))
         return;
     PEAL_ARENA_GUARD(graph->arena, peal_graph_out_of_memory(graph); return );
     end_section(graph, source);
@@ -380,7 +258,7 @@ static raw_statement *new_statement(peal_graph *graph, peal_context_id id, const
 
 int peal_graph_add_statement(peal_graph *graph, peal_context_id id, const void *desc)
 {
-    if (!desc || is_closed(graph, *peal_desc_source(desc)))
+    if (!desc || peal_graph_is_closed(graph, *peal_desc_source(desc)))
         return -1;
     PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
     const void *copy = peal_desc_copy(graph, id, desc);
@@ -473,7 +351,7 @@ int peal_graph_begin_repeat_desc(peal_graph *graph, const peal_loop_desc *desc)
 
 static void end_repeat(peal_graph *graph, peal_source source)
 {
-    source = keep_source(graph, source);
+    source = peal_graph_keep_source(graph, source);
     if (!graph->open_loop) {
         peal_report(graph->mistakes, PEAL_E_UNBALANCED_BEGIN_END, source, NULL,
                     "an end_repeat without a begin_repeat");
@@ -485,7 +363,7 @@ static void end_repeat(peal_graph *graph, peal_source source)
 
 void peal_graph_end_repeat_at(peal_graph *graph, peal_source source)
 {
-    if (is_closed(graph, source))
+    if (peal_graph_is_closed(graph, source))
         return;
     PEAL_ARENA_GUARD(graph->arena, peal_graph_out_of_memory(graph); return );
     end_repeat(graph, source);

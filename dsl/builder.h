@@ -72,6 +72,7 @@ struct peal_graph {
     peal_diagnostics *mistakes; /* found while building; handed over by resolve */
     const char *name, *file, *folder;
     PEAL_LIST(const peal_param_desc *) params;
+    PEAL_LIST(const peal_param_desc *) defines;
     PEAL_LIST(raw_array) arrays;
     raw_texts overrides, kernels, require;
     const peal_topology_desc *topology;
@@ -128,6 +129,11 @@ void peal_graph_add_piece(peal_graph *graph, const char *start, peal_source sour
 
 /* Where the byte `at` stands: in a lent piece; otherwise `fallback`. */
 peal_source peal_graph_place(peal_graph *graph, const char *at, peal_source fallback);
+
+/* Nothing can be added any more, which is told; or it is no graph. */
+bool peal_graph_is_closed(peal_graph *graph, peal_source source);
+/* The source with a copy of its file's name. */
+peal_source peal_graph_keep_source(peal_graph *graph, peal_source source);
 
 /* A copy of text that lives as long as the graph; NULL stays NULL. */
 const char *peal_graph_keep_text(peal_graph *graph, const char *text);

@@ -1,16 +1,13 @@
 /* Expressions: a recursive descent over the text, one function a level of precedence.
  *
- *     or < and < not < comparison < + - < * / % < sign < value
+ *     if else < or < and < not < comparison < + - < * / % < sign < ** < value
  *
  * A parser stops at the first mistake of an expression; the caller goes on with the next one. */
 #define _GNU_SOURCE
 #include "dsl/expression_parser.h"
-#include "base/number.h"
+#include "base/expression.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <locale.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct operator_word {
@@ -30,11 +27,15 @@ static const operator_word products[] = {{"*", PEAL_OPERATOR_MULTIPLY},
                                          {"%", PEAL_OPERATOR_MODULO}};
 static const operator_word functions[] = {
     {"min", PEAL_OPERATOR_MINIMUM}, {"max", PEAL_OPERATOR_MAXIMUM}, {"abs", PEAL_OPERATOR_ABSOLUTE},
-    {"sqrt", PEAL_OPERATOR_SQRT},   {"floor", PEAL_OPERATOR_FLOOR}, {"ceil", PEAL_OPERATOR_CEIL}};
+    {"sqrt", PEAL_OPERATOR_SQRT},   {"floor", PEAL_OPERATOR_FLOOR}, {"ceil", PEAL_OPERATOR_CEIL},
+    {"log2", PEAL_OPERATOR_LOG2},   {"sin", PEAL_OPERATOR_SIN},     {"cos", PEAL_OPERATOR_COS},
+    {"tan", PEAL_OPERATOR_TAN},     {"exp", PEAL_OPERATOR_EXP},     {"log", PEAL_OPERATOR_LOG},
+    {"tanh", PEAL_OPERATOR_TANH}};
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
-static const peal_expr *parse_or(peal_cursor *c);
+static const peal_expr *parse_choice(peal_cursor *c);
+static const peal_expr *parse_sign(peal_cursor *c);
 
 void peal_cursor_skip(peal_cursor *c)
 {
@@ -47,7 +48,8 @@ peal_source peal_cursor_place(peal_cursor *c, const char *at)
     return peal_graph_place(c->parser->graph, at, c->source);
 }
 
-static const peal_expr *syntax(peal_cursor *c, const char *at, const char *hint, const char *what)
+const peal_expr *peal_syntax_error(peal_cursor *c, const char *at, const char *hint,
+                                   const char *what)
 {
     peal_parser_report(c->parser, PEAL_E_EXPRESSION_SYNTAX, at, c->source, hint, "%s", what);
     return NULL;
@@ -75,7 +77,41 @@ static const peal_expr *new_operator(peal_cursor *c, peal_operator op, peal_sour
     return expr;
 }
 
-static bool is_word_byte(char c)
+/* An operator whose bits differ between the CPU's library and a GPU's: only before the run. */
+static const peal_expr *new_early_operator(peal_cursor *c, peal_operator op, const char *at,
+                                           peal_source place, int count,
+                                           const peal_expr *const *operand)
+{
+    for (int i = 0; i < count; i++)
+        if (peal_expr_uses(operand[i]) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT)) {
+            peal_parser_report(c->parser, PEAL_E_FUNCTION_DURING_RUN, at, c->source,
+                               "let a task compute it, or write x * x for x ** 2",
+                               "%s takes what is known before the run: %s",
+                               op == PEAL_OPERATOR_POWER ? "`**`" : "the function",
+                               peal_expr_uses(operand[i]) & PEAL_USES_ELEMENT
+                                   ? "not the value of a buffer"
+                                   : "not a loop's counter");
+            return NULL;
+        }
+    return new_operator(c, op, place, count, operand);
+}
+
+/* Numbers may be mixed; else both values are of one kind. */
+static const peal_expr *new_choice(peal_cursor *c, peal_source place,
+                                   const peal_expr *const operand[3])
+{
+    static const char *const names[] = {"an integer", "a real number", "a boolean", "a text"};
+    peal_value_kind one = peal_expr_kind_of(operand[1], c->parser->data);
+    peal_value_kind other = peal_expr_kind_of(operand[2], c->parser->data);
+    if (one != other && (one > PEAL_REAL || other > PEAL_REAL)) {
+        peal_parser_report(c->parser, PEAL_E_WRONG_VALUE_TYPE, NULL, place, NULL,
+                           "`if` has %s before it and %s behind `else`", names[one], names[other]);
+        return NULL;
+    }
+    return new_operator(c, PEAL_OPERATOR_CHOICE, place, 3, operand);
+}
+
+bool peal_is_word_byte(char c)
 {
     return isalnum((unsigned char)c) || c == '_';
 }
@@ -85,7 +121,7 @@ static bool take_keyword(peal_cursor *c, const char *word)
 {
     size_t length = strlen(word);
     peal_cursor_skip(c);
-    if (strncmp(c->at, word, length) || is_word_byte(c->at[length]))
+    if (strncmp(c->at, word, length) || peal_is_word_byte(c->at[length]))
         return false;
     c->at += length;
     return true;
@@ -100,98 +136,31 @@ static bool enter(peal_cursor *c, const char *at)
     return false;
 }
 
-static const peal_expr *parse_integer(peal_cursor *c, const char *start, const char *end)
-{
-    peal_expr *expr = new_node(c, PEAL_EXPR_CONSTANT, start);
-    char digits[24];
-    size_t length = (size_t)(end - start);
-    c->at = end;
-    errno = ERANGE;
-    if (length < sizeof(digits)) {
-        memcpy(digits, start, length);
-        digits[length] = 0;
-        errno = 0;
-        expr->value.u.integer = strtoll(digits, NULL, 10);
-    }
-    if (errno) {
-        peal_parser_report(c->parser, PEAL_E_INTEGER_OVERFLOW, start, c->source,
-                           "write it as a real number: 1e20", "`%.*s` does not fit 64 bits",
-                           (int)(length < 40 ? length : 40), start);
-        return NULL;
-    }
-    return expr;
-}
-
-static const peal_expr *parse_number(peal_cursor *c)
-{
-    const char *start = c->at, *p = start;
-    while (isdigit((unsigned char)*p))
-        p++;
-    bool real = *p == '.';
-    if (real)
-        p++;
-    while (isdigit((unsigned char)*p))
-        p++;
-    if (*p == 'e' || *p == 'E') {
-        const char *exponent = p + 1 + (p[1] == '+' || p[1] == '-');
-        if (isdigit((unsigned char)*exponent)) {
-            real = true;
-            p = exponent;
-            while (isdigit((unsigned char)*p))
-                p++;
-        }
-    }
-    if (is_word_byte(*p) || *p == '.')
-        return syntax(c, start, "numbers look like 8, 0.5 or 1e-8; write 2 * n for 2n",
-                      "not a number");
-    if (!real)
-        return parse_integer(c, start, p);
-    peal_expr *expr = new_node(c, PEAL_EXPR_CONSTANT, start);
-    expr->value.kind = PEAL_REAL;
-    expr->value.u.real = peal_number_read(start, NULL);
-    c->at = p;
-    if (expr->value.u.real > 1.7976931348623157e308)
-        return syntax(c, start, NULL, "the number is too large for 64-bit floating point");
-    return expr;
-}
-
-static const peal_expr *parse_text(peal_cursor *c)
-{
-    const char *start = c->at, *end = strchr(start + 1, *start);
-    if (!end)
-        return syntax(c, start, NULL, "a text without its closing quote");
-    peal_expr *expr = new_node(c, PEAL_EXPR_CONSTANT, start);
-    expr->value.kind = PEAL_TEXT;
-    expr->value.u.text =
-        peal_arena_copy_bytes(c->parser->graph->arena, start + 1, (size_t)(end - start - 1));
-    c->at = end + 1;
-    return expr;
-}
-
 static const peal_expr *parse_call(peal_cursor *c, const operator_word *function, const char *start)
 {
-    enum { MOST = 16 };
-    const peal_expr *operand[MOST];
+    const peal_expr *operand[PEAL_EXPR_OPERANDS];
     int count = 0;
     peal_source place = peal_cursor_place(c, start);
     bool many = function->op == PEAL_OPERATOR_MINIMUM || function->op == PEAL_OPERATOR_MAXIMUM;
     c->at++; /* the parenthesis */
     do {
-        if (count == MOST)
-            return syntax(c, c->at, NULL, "too many arguments");
-        operand[count] = parse_or(c);
+        if (count == PEAL_EXPR_OPERANDS)
+            return peal_syntax_error(c, c->at, NULL, "too many arguments");
+        operand[count] = parse_choice(c);
         if (!operand[count++])
             return NULL;
         peal_cursor_skip(c);
     } while (*c->at == ',' && c->at++);
     if (*c->at != ')')
-        return syntax(c, c->at, "quote what holds a comma: \"min(a, b)\"",
-                      "expected `)` or `,` in a call");
+        return peal_syntax_error(c, c->at, "quote what holds a comma: \"min(a, b)\"",
+                                 "expected `)` or `,` in a call");
     c->at++;
     if (many ? count < 2 : count != 1)
-        return syntax(c, start, NULL,
-                      many ? "min and max take two or more values"
-                           : "the function takes one value");
+        return peal_syntax_error(c, start, NULL,
+                                 many ? "min and max take two or more values"
+                                      : "the function takes one value");
+    if (function->op >= PEAL_OPERATOR_POWER)
+        return new_early_operator(c, function->op, start, place, count, operand);
     return new_operator(c, function->op, place, count, operand);
 }
 
@@ -199,11 +168,11 @@ static const peal_expr *parse_word(peal_cursor *c)
 {
     const char *start = c->at, *end = start;
     char word[64];
-    while (is_word_byte(*end))
+    while (peal_is_word_byte(*end))
         end++;
     size_t length = (size_t)(end - start);
     if (length >= sizeof(word))
-        return syntax(c, start, NULL, "a name has at most 63 letters");
+        return peal_syntax_error(c, start, NULL, "a name has at most 63 letters");
     memcpy(word, start, length);
     word[length] = 0;
     c->at = end;
@@ -212,10 +181,16 @@ static const peal_expr *parse_word(peal_cursor *c)
         if (!strcmp(word, functions[i].word))
             return parse_call(c, &functions[i], start);
     if (*c->at == '(') {
-        static const char *const names[] = {"min", "max", "abs", "sqrt", "floor", "ceil"};
+        const char *names[COUNT(functions)];
+        for (size_t i = 0; i < COUNT(functions); i++)
+            names[i] = functions[i].word;
         const char *hint = peal_parser_hint(c->parser, word, names, COUNT(names));
+        if (!strcmp(word, "pow"))
+            hint = "write x ** y";
         peal_parser_report(c->parser, PEAL_E_UNKNOWN_NAME, start, c->source,
-                           hint ? hint : "functions are min max abs sqrt floor ceil",
+                           hint ? hint
+                                : "functions are min max abs sqrt floor ceil, and before the run "
+                                  "log2 sin cos tan exp log tanh",
                            "unknown function `%s`", word);
         return NULL;
     }
@@ -226,12 +201,12 @@ static const peal_expr *parse_word(peal_cursor *c)
 static const peal_expr *parse_parenthesis(peal_cursor *c)
 {
     const char *start = c->at++;
-    const peal_expr *expr = parse_or(c);
+    const peal_expr *expr = parse_choice(c);
     if (!expr)
         return NULL;
     peal_cursor_skip(c);
     if (*c->at != ')')
-        return syntax(c, start, NULL, "`(` without its `)`");
+        return peal_syntax_error(c, start, NULL, "`(` without its `)`");
     c->at++;
     return expr;
 }
@@ -240,29 +215,48 @@ static const peal_expr *parse_value(peal_cursor *c)
 {
     peal_cursor_skip(c);
     if (isdigit((unsigned char)*c->at) || (*c->at == '.' && isdigit((unsigned char)c->at[1])))
-        return parse_number(c);
-    if (is_word_byte(*c->at))
+        return peal_parse_number(c);
+    if (peal_is_word_byte(*c->at))
         return parse_word(c);
     if (*c->at == '(')
         return parse_parenthesis(c);
     if (*c->at == '"' || *c->at == '\'')
-        return parse_text(c);
+        return peal_parse_text(c);
     if (*c->at == '!')
-        return syntax(c, c->at, "write `not`", "expected a value");
-    return syntax(c, c->at, NULL,
-                  *c->at ? "expected a number, a name or `(`" : "the expression ends too early");
+        return peal_syntax_error(c, c->at, "write `not`", "expected a value");
+    return peal_syntax_error(c, c->at, NULL,
+                             *c->at ? "expected a number, a name or `(`"
+                                    : "the expression ends too early");
+}
+
+/* a ** b ** c is a ** (b ** c), and -a ** b is -(a ** b). */
+static const peal_expr *parse_power(peal_cursor *c)
+{
+    const peal_expr *operand[2] = {parse_value(c), NULL};
+    peal_cursor_skip(c);
+    const char *at = c->at;
+    if (!operand[0] || strncmp(at, "**", 2))
+        return operand[0];
+    if (!enter(c, at))
+        return NULL;
+    peal_source place = peal_cursor_place(c, at);
+    c->at += 2;
+    operand[1] = parse_sign(c);
+    c->depth--;
+    return operand[1] ? new_early_operator(c, PEAL_OPERATOR_POWER, at, place, 2, operand) : NULL;
 }
 
 static const peal_expr *parse_sign(peal_cursor *c)
 {
     peal_cursor_skip(c);
     if (*c->at != '-' && *c->at != '+')
-        return parse_value(c);
+        return parse_power(c);
     const char *start = c->at++;
     if (!enter(c, start))
         return NULL;
     peal_cursor_skip(c);
-    if (*start == '-' && !strncmp(c->at, "9223372036854775808", 19) && !is_word_byte(c->at[19]) &&
+    if (*start == '-' && !strncmp(c->at, "9223372036854775808", 19) &&
+        !peal_is_word_byte(c->at[19]) &&
         c->at[19] != '.') { /* the one integer whose opposite doesn't fit */
         peal_expr *least = new_node(c, PEAL_EXPR_CONSTANT, start);
         least->value.u.integer = INT64_MIN;
@@ -308,8 +302,6 @@ static const peal_expr *parse_chain(peal_cursor *c, const operator_word *words, 
     while (left && (found = find_operator(c, words, count))) {
         const char *at = c->at;
         c->at += strlen(found->word);
-        if (*found->word == '*' && *c->at == '*')
-            return syntax(c, at, "write x * x", "there is no operator `**`");
         peal_source place = peal_cursor_place(c, at);
         const peal_expr *operand[2] = {left, parse(c)};
         left = operand[1] ? new_operator(c, found->op, place, 2, operand) : NULL;
@@ -341,7 +333,8 @@ static const peal_expr *parse_comparison(peal_cursor *c)
     if (!operand[1])
         return NULL;
     if (find_operator(c, comparisons, COUNT(comparisons)))
-        return syntax(c, c->at, "write a < b and b < c", "comparisons cannot be chained");
+        return peal_syntax_error(c, c->at, "write a < b and b < c",
+                                 "comparisons cannot be chained");
     return new_operator(c, found->op, place, 2, operand);
 }
 
@@ -400,7 +393,7 @@ static const char *hint_after(const char *at)
     if (*at == '&' || *at == '|')
         return "write `and`, `or`";
     if (*at == '^')
-        return "there is no power; write x * x";
+        return "a power is x ** y";
     if (*at == ',')
         return "a list needs brackets: [a, b]";
     if (*at == ')')
@@ -408,12 +401,33 @@ static const char *hint_after(const char *at)
     return NULL;
 }
 
+/* a if c else b, which may be one of several: a if c else (b if d else e). */
+static const peal_expr *parse_choice(peal_cursor *c)
+{
+    const peal_expr *operand[3] = {NULL, parse_or(c), NULL};
+    peal_cursor_skip(c);
+    const char *at = c->at;
+    if (!operand[1] || !take_keyword(c, "if"))
+        return operand[1];
+    if (!enter(c, at))
+        return NULL;
+    peal_source place = peal_cursor_place(c, at);
+    operand[0] = parse_or(c);
+    if (!operand[0])
+        return NULL;
+    if (!take_keyword(c, "else"))
+        return peal_syntax_error(c, at, "write a if c else b", "`if` without its `else`");
+    operand[2] = parse_choice(c);
+    c->depth--;
+    return operand[2] ? new_choice(c, place, operand) : NULL;
+}
+
 const peal_expr *peal_parse_one(peal_cursor *c)
 {
     peal_cursor_skip(c);
     const char *start = c->at;
     c->depth = 0;
-    const peal_expr *expr = parse_or(c);
+    const peal_expr *expr = parse_choice(c);
     if (!expr)
         return NULL;
     const char *end = c->at;
@@ -445,6 +459,6 @@ const peal_expr *peal_parse_expression(peal_parser *parser, const char *text, pe
     const peal_expr *expr = peal_parse_one(&c);
     peal_cursor_skip(&c);
     if (expr && *c.at)
-        return syntax(&c, c.at, hint_after(c.at), "expected the end of the expression");
+        return peal_syntax_error(&c, c.at, hint_after(c.at), "expected the end of the expression");
     return expr;
 }

@@ -15,6 +15,15 @@ typedef struct peal_cursor {
 void peal_cursor_skip(peal_cursor *cursor);
 peal_source peal_cursor_place(peal_cursor *cursor, const char *at);
 
+/* Reports a mistake of syntax that stands at `at`. Gives NULL. */
+const peal_expr *peal_syntax_error(peal_cursor *cursor, const char *at, const char *hint,
+                                   const char *what);
+bool peal_is_word_byte(char c);
+
+/* The number or text that begins here; NULL after a diagnostic. */
+const peal_expr *peal_parse_number(peal_cursor *cursor);
+const peal_expr *peal_parse_text(peal_cursor *cursor);
+
 /* One expression from the cursor on, up to what cannot belong to it. */
 const peal_expr *peal_parse_one(peal_cursor *cursor);
 

@@ -43,6 +43,7 @@ typedef enum peal_key_type {
     PEAL_KEY_PART,       /* interior, boundary or an amount */
     PEAL_KEY_PEERS,      /* direction, rank, list, all, {along: x} */
     PEAL_KEY_PARAMS,     /* maps of declarations: */
+    PEAL_KEY_DEFINES,
     PEAL_KEY_TOPOLOGY,
     PEAL_KEY_FIELDS,
     PEAL_KEY_BUFFERS,

@@ -55,6 +55,9 @@ static const peal_expr *unknown_name(peal_cursor *c, const char *word, const cha
                                            loop->source.line),
                           word, "a loop counter is known only inside its loop");
     }
+    if (peal_define_named(parser, word))
+        return refuse(c, at, "define it further up", word,
+                      "a define may only use params and what is defined before it");
     const char *candidates[CANDIDATES] = {"rank", "ranks", "rx",   "ry",    "rz", "Rx",
                                           "Ry",   "Rz",    "true", "false", "not"};
     size_t count = 11;
@@ -79,7 +82,7 @@ static const peal_expr *unknown_name(peal_cursor *c, const char *word, const cha
     return NULL;
 }
 
-/* rank, ranks, rx .. Rz, true, false. */
+/* rank, ranks, rx .. Rz, true, false, pi. */
 static bool resolve_fixed(peal_cursor *c, const char *word, const char *at, const peal_expr **out)
 {
     unsigned allow = c->parser->allow;
@@ -88,6 +91,12 @@ static bool resolve_fixed(peal_cursor *c, const char *word, const char *at, cons
         peal_expr *expr = node(c, PEAL_EXPR_CONSTANT, at, 0, 0);
         expr->value.kind = PEAL_BOOLEAN;
         expr->value.u.boolean = word[0] == 't';
+        *out = expr;
+        return true;
+    }
+    if (!strcmp(word, "pi")) {
+        peal_expr *expr = node(c, PEAL_EXPR_CONSTANT, at, 0, 0);
+        expr->value = (peal_value){.kind = PEAL_REAL, .u.real = 3.14159265358979323846};
         *out = expr;
         return true;
     }

@@ -7,10 +7,10 @@
 
 enum { FIRST_SIZE = 64, NAME_BYTES = 63 };
 
-static const char *const reserved[] = {"rank",  "ranks", "rx",   "ry",   "rz",    "Rx",
-                                       "Ry",    "Rz",    "step", "and",  "or",    "not",
-                                       "true",  "false", "min",  "max",  "abs",   "sqrt",
-                                       "floor", "ceil",  "all",  "auto", "whole", "tile"};
+static const char *const reserved[] = {"rank", "ranks", "rx",   "ry",   "rz",    "Rx",   "Ry",
+                                       "Rz",   "step",  "and",  "or",   "not",   "true", "false",
+                                       "min",  "max",   "abs",  "sqrt", "floor", "ceil", "all",
+                                       "auto", "whole", "tile", "if",   "else",  "pi"};
 
 bool peal_is_name(const char *text)
 {

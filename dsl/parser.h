@@ -71,6 +71,9 @@ bool peal_is_name(const char *text);
 /* True for names that the language has taken: rank, step, min, true, all, auto, ... */
 bool peal_is_reserved(const char *name);
 
+/* What the spec defines by this name, wherever; NULL: nothing. */
+const peal_param_desc *peal_define_named(const peal_parser *parser, const char *name);
+
 /* One expression, the whole text; `allow` says what names may be used. text NULL gives NULL. NULL
  * after a diagnostic. */
 const peal_expr *peal_parse_expression(peal_parser *parser, const char *text, peal_source source,

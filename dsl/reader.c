@@ -47,6 +47,18 @@ void peal_reader_params(peal_reader *r, const peal_key *key, peal_node *map, voi
     }
 }
 
+void peal_reader_defines(peal_reader *r, const peal_key *key, peal_node *map, void *out)
+{
+    (void)out;
+    for (int i = 0; expect_map(r, key, map) && i < map->count; i++) {
+        peal_param_desc desc = {.size_bytes = sizeof(desc), .source = map->pair[i].key->at};
+        desc.name = peal_reader_key(r, &map->pair[i]);
+        desc.value = peal_reader_text(r, map->pair[i].value);
+        if (desc.value)
+            peal_graph_add_define_desc(r->graph, &desc);
+    }
+}
+
 void peal_reader_topology(peal_reader *r, const peal_key *key, peal_node *map, void *out)
 {
     (void)key;

@@ -47,7 +47,7 @@ typedef void peal_key_reader(peal_reader *reader, const peal_key *key, peal_node
 peal_key_reader peal_reader_points, peal_reader_accesses, peal_reader_reductions,
     peal_reader_columns, peal_reader_peers;
 /* Sections of a spec (reader.c). */
-peal_key_reader peal_reader_params, peal_reader_topology, peal_reader_fields, peal_reader_buffers,
-    peal_reader_kernel_files, peal_reader_requirements;
+peal_key_reader peal_reader_params, peal_reader_defines, peal_reader_topology, peal_reader_fields,
+    peal_reader_buffers, peal_reader_kernel_files, peal_reader_requirements;
 
 #endif

@@ -184,6 +184,7 @@ static peal_key_reader *const readers[PEAL_KEY_TYPE_COUNT] = {
     [PEAL_KEY_PART] = read_list,
     [PEAL_KEY_PEERS] = peal_reader_peers,
     [PEAL_KEY_PARAMS] = peal_reader_params,
+    [PEAL_KEY_DEFINES] = peal_reader_defines,
     [PEAL_KEY_TOPOLOGY] = peal_reader_topology,
     [PEAL_KEY_FIELDS] = peal_reader_fields,
     [PEAL_KEY_BUFFERS] = peal_reader_buffers,

@@ -1,4 +1,6 @@
-/* Params: typed by their defaults, overridden by `--set`, held to their ranges. */
+/* Params: typed by their defaults, overridden by `--set`, held to their ranges. Defines: computed
+ * from them. */
+#include "base/expression.h"
 #include "base/number.h"
 #include "dsl/resolve.h"
 
@@ -131,10 +133,11 @@ static void resolve_param(peal_parser *parser, const peal_param_desc *desc, peal
         out->value = peal_parse_literal(desc->value);
     if (!desc->text && out->value.kind == PEAL_TEXT &&
         is_expression(parser, out->name, desc->value)) {
-        peal_parser_report(parser, PEAL_E_PARAM_IS_EXPRESSION, desc->value, desc->source,
-                           "write its value, or the expression where the param is used; in quotes "
-                           "it is a text",
-                           "param `%s` is an expression; params are constants", out->name);
+        peal_parser_report(
+            parser, PEAL_E_PARAM_IS_EXPRESSION, desc->value, desc->source,
+            "write its value, or put the expression under `define:`; in quotes it is "
+            "a text",
+            "param `%s` is an expression; params are constants", out->name);
         out->value = (peal_value){.kind = PEAL_INTEGER, .u.integer = 1}; /* one message is enough */
     }
     if (!desc->text && is_huge_integer(desc->value))
@@ -143,7 +146,7 @@ static void resolve_param(peal_parser *parser, const peal_param_desc *desc, peal
                            out->name);
 }
 
-static void add_name(peal_parser *parser, const peal_param_desc *desc, int index)
+static void add_name(peal_parser *parser, const peal_param_desc *desc, int index, const char *what)
 {
     struct peal_name_slot slot;
     const char *name = desc->name ? desc->name : "";
@@ -151,11 +154,11 @@ static void add_name(peal_parser *parser, const peal_param_desc *desc, int index
         peal_parser_report(parser, PEAL_E_INVALID_NAME, desc->name, desc->source,
                            "a name is a letter, then letters, digits, _; words of the language are "
                            "taken",
-                           "`%s` cannot be the name of a param", name);
+                           "`%s` cannot be the name of a %s", name, what);
     else if (!peal_name_add(parser->graph->arena, &parser->names, name, PEAL_NAME_PARAM, index,
                             &slot))
         peal_parser_report(parser, PEAL_E_DUPLICATE_NAME, desc->name, desc->source, NULL,
-                           "there is a param `%s` already", name);
+                           "there is a param or define `%s` already", name);
 }
 
 static const char *params_hint(peal_parser *parser, const char *name)
@@ -205,6 +208,14 @@ static void apply_override(peal_parser *parser, peal_param *params, const char *
         return;
     }
     const char *name = peal_arena_copy_bytes(arena, assignment, (size_t)(equals - assignment));
+    const peal_param_desc *define = peal_define_named(parser, name);
+    if (define) {
+        peal_parser_report(parser, PEAL_E_UNKNOWN_PARAM, NULL, none,
+                           peal_arena_print(arena, "set what it is made of: `%s`",
+                                            define->value ? define->value : ""),
+                           "--set %s: `%s` is defined by the spec", assignment, name);
+        return;
+    }
     if (!peal_name_find(&parser->names, name, &slot)) {
         peal_parser_report(parser, PEAL_E_UNKNOWN_PARAM, NULL, none, params_hint(parser, name),
                            "--set %s: there is no param `%s`", assignment, name);
@@ -213,13 +224,53 @@ static void apply_override(peal_parser *parser, peal_param *params, const char *
     apply(parser, &params[slot.index], equals + 1);
 }
 
+/* ---- defines ---- */
+
+const peal_param_desc *peal_define_named(const peal_parser *parser, const char *name)
+{
+    const peal_graph *graph = parser->graph;
+    for (int i = 0; i < graph->defines.count; i++)
+        if (graph->defines.item[i]->name && !strcmp(graph->defines.item[i]->name, name))
+            return graph->defines.item[i];
+    return NULL;
+}
+
+/* A define is a param behind the others, whose value is computed once. */
+static void resolve_define(peal_parser *parser, const peal_param_desc *desc, peal_param *out)
+{
+    peal_scope scope = {.graph = parser->data};
+    *out = (peal_param){.name = desc->name ? desc->name : "", .source = desc->source};
+    out->value = (peal_value){.kind = PEAL_INTEGER, .u.integer = 1}; /* one message is enough */
+    if (!desc->value) {
+        peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, desc->name, desc->source,
+                           "an expression of params: define: {h: 1.0 / n}", "`%s` has no value",
+                           out->name);
+        return;
+    }
+    const peal_expr *expr = peal_parse_expression(parser, desc->value, desc->source, 0);
+    if (expr && peal_expr_evaluate(expr, &scope, &out->value, parser->diagnostics))
+        parser->failures++;
+}
+
+static void resolve_defines(peal_parser *parser, peal_param *params)
+{
+    const peal_graph *graph = parser->graph;
+    for (int i = 0; i < graph->defines.count; i++) {
+        int index = parser->data->param_count;
+        resolve_define(parser, graph->defines.item[i], &params[index]);
+        add_name(parser, graph->defines.item[i], index, "define"); /* behind what it may name */
+        parser->data->param_count++;
+    }
+}
+
 void peal_resolve_params(peal_parser *parser)
 {
     peal_graph *graph = parser->graph;
     int count = graph->params.count;
-    peal_param *params = PEAL_ARENA_ARRAY(graph->arena, peal_param, count);
+    peal_param *params =
+        PEAL_ARENA_ARRAY(graph->arena, peal_param, count + graph->defines.count + 1);
     for (int i = 0; i < count; i++)
-        add_name(parser, graph->params.item[i], i);
+        add_name(parser, graph->params.item[i], i, "param");
     for (int i = 0; i < count; i++) /* with all names: a param may be an expression of later ones */
         resolve_param(parser, graph->params.item[i], &params[i]);
     parser->data->params = params;
@@ -231,4 +282,5 @@ void peal_resolve_params(peal_parser *parser)
         check_bound(parser, desc, &params[i], desc->min, 1, "at least");
         check_bound(parser, desc, &params[i], desc->max, -1, "at most");
     }
+    resolve_defines(parser, params);
 }

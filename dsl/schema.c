@@ -43,6 +43,7 @@ static const struct {
              "{'$ref': '#/definitions/direction'}, {'$ref': '#/definitions/peers'}]}"},
     {"params", "{'type': 'object', 'additionalProperties': {'anyOf': "
                "[{'$ref': '#/definitions/scalar'}, {'$ref': '#/definitions/param'}]}}"},
+    {"defines", "{'type': 'object', 'additionalProperties': {'$ref': '#/definitions/expression'}}"},
     {"fields", "{'type': 'object', 'additionalProperties': {'$ref': '#/definitions/field'}}"},
     {"buffers", "{'type': 'object', 'additionalProperties': {'$ref': '#/definitions/buffer'}}"},
     {"points", "{'anyOf': [{'$ref': '#/definitions/identifier'}, {'$ref': '#/definitions/ranges'}, "

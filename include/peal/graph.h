@@ -326,11 +326,14 @@ int peal_graph_lend(peal_graph *graph, const char *field, void *data);
 peal_status peal_graph_check(peal_graph *graph, peal_session *session, int ranks);
 
 /* What follows: each takes the graph and a descriptor, which it copies. They return the handle of
- * what was added, 0 or more: of a param its number, of a field or buffer its number among fields
- * and buffers (peal_plan_view takes it), of a statement its number in the order of calls. A
+ * what was added, 0 or more: of a param or define its number, of a field or buffer its number among
+ * fields and buffers (peal_plan_view takes it), of a statement its number in the order of calls. A
  * descriptor that makes no sense gets a handle, too, and a diagnostic later. -1: no graph, or a
  * descriptor whose size_bytes is not set. */
 int peal_graph_add_param_desc(peal_graph *graph, const peal_param_desc *desc);
+/* A constant: value is an expression of params and of defines added before it, whatever `text`
+ * says. peal_graph_override cannot set it. */
+int peal_graph_add_define_desc(peal_graph *graph, const peal_param_desc *desc);
 int peal_graph_add_field_desc(peal_graph *graph, const peal_field_desc *desc);
 int peal_graph_add_buffer_desc(peal_graph *graph, const peal_buffer_desc *desc);
 
@@ -374,6 +377,8 @@ void peal_graph_end_repeat_at(peal_graph *graph, peal_source source);
 #ifndef __cplusplus
 #define peal_graph_add_param(graph, ...)                                                           \
     peal_graph_add_param_desc((graph), PEAL_DESC(peal_param_desc, __VA_ARGS__))
+#define peal_graph_add_define(graph, ...)                                                          \
+    peal_graph_add_define_desc((graph), PEAL_DESC(peal_param_desc, __VA_ARGS__))
 #define peal_graph_add_field(graph, ...)                                                           \
     peal_graph_add_field_desc((graph), PEAL_DESC(peal_field_desc, __VA_ARGS__))
 #define peal_graph_add_buffer(graph, ...)                                                          \

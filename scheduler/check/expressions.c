@@ -166,9 +166,12 @@ static bool check_overflow(value_walk *w, const peal_expr *e, peal_term guard)
     return false;
 }
 
-/* Each operator where it is looked at: the right side of `and` only where the left one holds. */
+/* Each operator where it is looked at: the right side of `and` only where the left one holds, a
+ * value of `if else` only where it is taken. */
 static bool check_operators(value_walk *w, const peal_expr *e, peal_term guard)
 {
+    const peal_term outside = guard;
+    peal_term holds = 0;
     bool good = true;
     if (!e || e->kind != PEAL_EXPR_OPERATOR)
         return true;
@@ -179,6 +182,10 @@ static bool check_operators(value_walk *w, const peal_expr *e, peal_term guard)
             guard = peal_term_and(w->m, guard, here);
         else if (e->op == PEAL_OPERATOR_OR)
             guard = peal_term_and(w->m, guard, peal_term_not(w->m, here));
+        else if (e->op == PEAL_OPERATOR_CHOICE && i < 2) {
+            holds = i ? peal_term_not(w->m, holds) : here;
+            guard = peal_term_and(w->m, outside, holds);
+        }
     }
     if (!good || peal_expr_kind_of(e, w->c->graph) != PEAL_INTEGER)
         return good;

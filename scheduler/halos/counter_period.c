@@ -147,6 +147,17 @@ static bool find_growth_of_two(const period_search *p, const peal_expr *e, growt
     }
 }
 
+/* `if else` of values that don't grow. */
+static bool find_growth_of_choice(const period_search *p, const peal_expr *e, growth *out)
+{
+    for (int i = 0; i < e->operand_count; i++) {
+        growth one;
+        if (!find_growth(p, e->operand[i], &one) || one.growth || !make_common(out, &one))
+            return false;
+    }
+    return true;
+}
+
 static bool find_growth(const period_search *p, const peal_expr *e, growth *out)
 {
     *out = (growth){.period = 1};
@@ -158,6 +169,8 @@ static bool find_growth(const period_search *p, const peal_expr *e, growth *out)
     }
     if (e->operand_count == 2)
         return find_growth_of_two(p, e, out);
+    if (e->op == PEAL_OPERATOR_CHOICE)
+        return find_growth_of_choice(p, e, out);
     if (e->operand_count != 1 || !find_growth(p, e->operand[0], out))
         return false;
     if (e->op == PEAL_OPERATOR_NEGATE)

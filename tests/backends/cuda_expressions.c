@@ -110,7 +110,7 @@ static const peal_expr *make(peal_arena *arena, peal_value_kind kind, int depth)
     if (depth == 0 || pick(8) == 0)
         return make_leaf(arena, kind);
     if (kind == PEAL_BOOLEAN) {
-        uint32_t what = pick(4);
+        uint32_t what = pick(5);
         kinds[0] = number;
         kinds[1] = pick(2) ? PEAL_REAL : PEAL_INTEGER;
         if (what == 0)
@@ -118,9 +118,16 @@ static const peal_expr *make(peal_arena *arena, peal_value_kind kind, int depth)
         kinds[0] = kinds[1] = PEAL_BOOLEAN;
         if (what == 1)
             return make_operator(arena, PEAL_OPERATOR_NOT, 1, kinds, depth);
+        if (what == 4)
+            return make_operator(arena, PEAL_OPERATOR_CHOICE, 3, kinds, depth);
         if (what == 2)
             return make_operator(arena, PEAL_OPERATOR_EQUAL + pick(2), 2, kinds, depth);
         return make_operator(arena, PEAL_OPERATOR_AND + pick(2), 2, kinds, depth);
+    }
+    if (pick(8) == 0) {
+        kinds[0] = PEAL_BOOLEAN;
+        kinds[1 + pick(2)] = kind == PEAL_REAL ? number : PEAL_INTEGER;
+        return make_operator(arena, PEAL_OPERATOR_CHOICE, 3, kinds, depth);
     }
     if (pick(4) == 0) {
         peal_operator op = unary[kind == PEAL_REAL ? pick(3) : pick(2) + 3 * pick(2)];

@@ -7,13 +7,13 @@
 
 #include "base/meaning.h"
 
-enum { COUNTERS = 3, LIMIT = 14, PAIRS = 3000, NODES = 64 };
+enum { COUNTERS = 3, LIMIT = 14, PAIRS = 3000, NODES = 512 };
 
 /* ---- Expressions by hand ---- */
 
 typedef struct expressions {
     peal_expr node[NODES];
-    const peal_expr *operand[NODES][2];
+    const peal_expr *operand[NODES][3];
     int count;
     uint64_t seed;
 } expressions;
@@ -56,13 +56,26 @@ static int draw(expressions *e, int count)
     return (int)((e->seed >> 33) % (uint64_t)count);
 }
 
+static const peal_expr *choose(expressions *e, const peal_expr *holds, const peal_expr *a,
+                               const peal_expr *b)
+{
+    const peal_expr *made =
+        add_node(e, (peal_expr){.kind = PEAL_EXPR_OPERATOR, .op = PEAL_OPERATOR_CHOICE}, holds, a);
+    int at = (int)(made - e->node);
+    e->operand[at][2] = b;
+    e->node[at].operand_count = 3;
+    return made;
+}
+
+static const peal_expr *random_condition(expressions *e, int depth);
+
 static const peal_expr *random_number(expressions *e, int depth)
 {
     static const peal_operator sums[] = {PEAL_OPERATOR_ADD, PEAL_OPERATOR_SUBTRACT};
     static const peal_operator shares[] = {PEAL_OPERATOR_MODULO, PEAL_OPERATOR_DIVIDE};
     static const peal_operator ends[] = {PEAL_OPERATOR_MINIMUM, PEAL_OPERATOR_MAXIMUM};
     const peal_expr *a;
-    switch (depth > 0 ? draw(e, 9) : draw(e, 2)) {
+    switch (depth > 0 ? draw(e, 10) : draw(e, 2)) {
     case 0:
         return number(e, draw(e, 30) - 6);
     case 1:
@@ -80,6 +93,11 @@ static const peal_expr *random_number(expressions *e, int depth)
         return apply(e, ends[draw(e, 2)], a, random_number(e, depth - 1));
     case 7:
         return apply(e, PEAL_OPERATOR_ABSOLUTE, random_number(e, depth - 1), NULL);
+    case 8: {
+        const peal_expr *holds = random_condition(e, 0);
+        a = random_number(e, depth - 1);
+        return choose(e, holds, a, random_number(e, depth - 1));
+    }
     default:
         a = random_number(e, depth - 1);
         return apply(e, shares[draw(e, 2)], a, number(e, draw(e, 2) ? 2 + draw(e, 9) : -2));

@@ -134,6 +134,29 @@ static void test_integers(void **state)
         {"-9223372036854775808", INT64_MIN},
         {"-9223372036854775807 - 1", INT64_MIN},
         {"-9223372036854775808 % -1", 0},
+        {"2 ** 10", 1024},
+        {"2 ** 3 ** 2", 512},
+        {"(2 ** 3) ** 2", 64},
+        {"-2 ** 2", -4},
+        {"2 * 3 ** 2 * 2", 36},
+        {"(-2) ** 63", INT64_MIN},
+        {"(-1) ** 9223372036854775807", -1},
+        {"0 ** 0", 1},
+        {"0 ** 9", 0},
+        {"n ** 0", 1},
+        {"7 / 2 ** 1", 3},
+        {"log2(1)", 0},
+        {"log2(2 ** 62)", 62},
+        {"2 ** log2(4096)", 4096},
+        {"1 if n > 6 else 2", 1},
+        {"1 if n > 7 else 2", 2},
+        {"1 if n > 7 else 2 if n > 6 else 3", 2},
+        {"1 if false else 2 if false else 3", 3},
+        {"(1 if true else 2) + 10", 11},
+        {"1 if true else 2 + 10", 1},
+        {"1 if true or false and false else 1 / 0", 1},
+        {"1 / (n - 7) if n != 7 else 5", 5},
+        {"min(1 if step > 4 else 9, 3)", 1},
     };
     fixture f;
     (void)state;
@@ -171,6 +194,21 @@ static void test_reals(void **state)
         {"-5.5 % 2", .5},
         {"1.0 / 0", INFINITY},
         {"2 - 0.1", 2 - 0.1},
+        {"2.0 ** -1", .5},
+        {"2 ** 0.5", 1.4142135623730951},
+        {"1.0 * n ** 2", 49},
+        {"pi", 3.14159265358979323846},
+        {"sin(0)", 0},
+        {"cos(0.0)", 1},
+        {"tan(0)", 0},
+        {"exp(0)", 1},
+        {"log(1)", 0},
+        {"tanh(0)", 0},
+        {"log2(8.0)", 3},
+        {"n if true else 0.5", 7},
+        {"0.5 if false else n", 7},
+        {"d2 if step > 4 else 0", 2.25},
+        {"1 if step > 4 else d2", 1},
     };
     fixture f;
     (void)state;
@@ -216,6 +254,10 @@ static void test_booleans(void **state)
         {"0.0 / 0 < 1", false},
         {"0.0 / 0 != 1", true},
         {"9223372036854775807 > 9223372036854775806", true},
+        {"n > 6 if step > 4 else false", true},
+        {"sin(0.5) > 0.479 and cos(0.5) > 0.877 and tan(0.5) > 0.546", true},
+        {"sin(0.5) < 0.480 and cos(0.5) < 0.878 and tan(0.5) < 0.547", true},
+        {"exp(1) > 2.718 and exp(1) < 2.719 and log(exp(1)) == 1.0 and tanh(1) > 0.761", true},
     };
     fixture f;
     (void)state;
@@ -256,6 +298,16 @@ static void test_failures(void **state)
         {"min(1, true)", PEAL_E_WRONG_VALUE_TYPE, 1},
         {"floor(0.0 / 0)", PEAL_E_VALUE_OUT_OF_RANGE, 1},
         {"ceil(1e300)", PEAL_E_VALUE_OUT_OF_RANGE, 1},
+        {"2 ** 63", PEAL_E_INTEGER_OVERFLOW, 3},
+        {"3 ** 9223372036854775807", PEAL_E_INTEGER_OVERFLOW, 3},
+        {"2 ** (n - 8)", PEAL_E_VALUE_OUT_OF_RANGE, 3},
+        {"log2(n)", PEAL_E_VALUE_OUT_OF_RANGE, 1},
+        {"log2(0)", PEAL_E_VALUE_OUT_OF_RANGE, 1},
+        {"log2(-8)", PEAL_E_VALUE_OUT_OF_RANGE, 1},
+        {"true ** 2", PEAL_E_WRONG_VALUE_TYPE, 6},
+        {"sin(false)", PEAL_E_WRONG_VALUE_TYPE, 1},
+        {"1 if n else 2", PEAL_E_WRONG_VALUE_TYPE, 3},
+        {"1 / 0 if n == 7 else 5", PEAL_E_DIVISION_BY_ZERO, 3},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -19,7 +19,7 @@ PRINTS = re.compile(r'"(?:[^"\\]|\\.)*%[-+ #0-9.*]*l?[aAeEfFgG](?:[^"\\]|\\.)*"'
 FOR_PEOPLE = re.compile(
     r"^(scheduler/modes/|scheduler/model/|scheduler/print/|runtime/(tune|measure|launch|control|verify|session|bootstrap)/|runtime/bind/poster\.c|"
     r"runtime/(session|exchange/exchange)\.c|runtime/exchange/(exchange|network)\.c|runtime/select/(choose|automatic|predict)\.c|"
-    r"backends/(host/(compile|network|wait)|cuda/(serial|replay/stall_report|drive/stall_report))\.c|base/expression\.c|"
+    r"backends/(host/(compile|network|wait)|cuda/(serial|replay/stall_report|drive/stall_report))\.c|base/operators\.c|"
     r"dsl/reader_kinds\.c)")
 
 

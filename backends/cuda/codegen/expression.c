@@ -207,6 +207,20 @@ static peal_status print_extremum(const printer *p, const peal_expr *expr)
     return status;
 }
 
+static peal_status print_choice(const printer *p, const peal_expr *expr)
+{
+    peal_value_kind kind = kind_of(p, expr);
+    fputc('(', p->out);
+    peal_status status = print_boolean(p, expr->operand[0]);
+    for (int i = 1; i < 3 && !status; i++) {
+        fputs(i == 1 ? " ? " : " : ", p->out);
+        status = kind == PEAL_BOOLEAN ? print_boolean(p, expr->operand[i])
+                                      : print_number(p, expr->operand[i], kind == PEAL_REAL);
+    }
+    fputc(')', p->out);
+    return status;
+}
+
 static peal_status print_rounding(const printer *p, const peal_expr *expr)
 {
     if (kind_of(p, expr->operand[0]) == PEAL_INTEGER)
@@ -246,6 +260,8 @@ static peal_status print_operator(const printer *p, const peal_expr *expr)
     case PEAL_OPERATOR_MINIMUM:
     case PEAL_OPERATOR_MAXIMUM:
         return print_extremum(p, expr);
+    case PEAL_OPERATOR_CHOICE:
+        return print_choice(p, expr);
     default:
         break;
     }

@@ -48,8 +48,20 @@ typedef enum peal_operator {
     PEAL_OPERATOR_ABSOLUTE,
     PEAL_OPERATOR_SQRT,
     PEAL_OPERATOR_FLOOR,
-    PEAL_OPERATOR_CEIL
+    PEAL_OPERATOR_CEIL,
+    PEAL_OPERATOR_CHOICE, /* operand 1 if operand 0 holds, else operand 2 */
+    /* of values that are known before the run; all but the first two give reals */
+    PEAL_OPERATOR_POWER,
+    PEAL_OPERATOR_LOG2,
+    PEAL_OPERATOR_SIN,
+    PEAL_OPERATOR_COS,
+    PEAL_OPERATOR_TAN,
+    PEAL_OPERATOR_EXP,
+    PEAL_OPERATOR_LOG,
+    PEAL_OPERATOR_TANH
 } peal_operator;
+
+enum { PEAL_EXPR_OPERANDS = 16 /* most operands of an operator */ };
 
 /* An expression. Integers are 64-bit, overflow is an error, `/` rounds down, `%` is never negative.
  */
