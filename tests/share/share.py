@@ -7,6 +7,7 @@
 import os
 import subprocess
 import sys
+import unittest
 
 SEED = int(os.environ.get("PEAL_TEST_SEED") or "0")
 ALL = os.environ.get("PEAL_TEST_EVERY") == "1"
@@ -20,6 +21,11 @@ def taken(items, every, turn=0):
     if every > 1:
         print(f"share: each {every}th of {len(items)} from {first} (PEAL_TEST_SEED={SEED}; all: PEAL_TEST_EVERY=1)", flush=True)
     return items[first::every]
+
+
+def sometimes(every, turn=0):
+    """A test of unittest, or a class of them, that each `every`-th commit runs; turn: which ones of several."""
+    return unittest.skipIf(not ALL and (SEED + turn) % every, f"left to other commits (PEAL_TEST_SEED={SEED}; all: PEAL_TEST_EVERY=1)")
 
 
 def commit_seed():

@@ -11,6 +11,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "share"))
+import share  # noqa: E402
+
 STANDIN, INCLUDE = sys.argv[1:3]
 del sys.argv[1:3]
 PEAL, ROOT = os.environ["PEAL"], os.environ.pop("PEAL_ROOT")
@@ -37,6 +40,7 @@ class Bench(unittest.TestCase):
             modes = re.findall(r"^  (\w+): \{(.*?)\}$", file.read().split("kernels:\n")[0], re.DOTALL | re.MULTILINE)
         return {mode: set(re.findall(r"([\w ]+): \{", text.split("kernels: {")[1])) for mode, text in modes if "kernels: {" in text}
 
+    @share.sometimes(2)
     def test_kernels_of_a_spec(self):
         sample, machine = os.path.join(ROOT, "samples/jacobi2d"), os.path.join(ROOT, "machines/h200x4.yaml")
         self.peal("bench", sample, *SMALL, "-n", "2", "--backend", "cuda", "--machine", machine, "--save-machine", "here.yaml", "-q")
@@ -52,6 +56,7 @@ class Bench(unittest.TestCase):
         for mode in times:
             self.assertNotEqual(told[mode], usual[mode], mode)
 
+    @share.sometimes(2, 1)
     def test_a_verdict(self):
         """One that never ends the loop, though what is computed means nothing."""
         machine = os.path.join(ROOT, "machines/h200x4.yaml")

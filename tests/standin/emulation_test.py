@@ -108,8 +108,8 @@ def shares(specs):
              for name, _, counts in specs for processes in counts}
     if share.ALL:
         return lists
-    print(f"share: a mode of each eighth spec (PEAL_TEST_SEED={share.SEED}; more: PEAL_TEST_EVERY=1)")
-    lists = {key: [modes[(share.SEED + turn) // 8 % len(modes)]] if (share.SEED + turn) % 8 == 0 else []
+    print(f"share: a mode of each twelfth spec (PEAL_TEST_SEED={share.SEED}; more: PEAL_TEST_EVERY=1)")
+    lists = {key: [modes[(share.SEED + turn) // 12 % len(modes)]] if (share.SEED + turn) % 12 == 0 else []
              for turn, (key, modes) in enumerate(lists.items())}
     left = [mode for mode in MODES + JITTER if not any(mode in modes for modes in lists.values())]
     for key in list(lists)[::-1]:

@@ -12,6 +12,8 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import common  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "share"))
+import share  # noqa: E402
 
 STANDIN, FOLDER = (os.path.abspath(word) for word in sys.argv[1:3])
 del sys.argv[1:3]
@@ -65,11 +67,12 @@ if WHY_NOT:
 @unittest.skipIf(WHY_NOT, "no NVRTC or no nvJitLink")
 class Linked(unittest.TestCase):
     def test_modes(self):
-        for mode in ("serial", "fused"):
+        for mode in share.taken(("serial", "fused"), 2):
             with self.subTest(mode=mode):
                 code, _, err = run(SPEC, "--mode", mode)
                 self.assertEqual(code, 0, err)
 
+    @share.sometimes(2)
     def test_image_is_kept(self):
         """With peal's kernels, and the function in them; other device code is another image."""
         cache = tempfile.mkdtemp(dir=SCRATCH.name)
@@ -97,6 +100,7 @@ class Linked(unittest.TestCase):
         self.assertEqual(code, 3, err)
         self.assertRegex(err, r"tiny.yaml:3:\d+: .*nvJitLink .* cannot link `.*linked.fatbin` for sm_\d+: .*\[E647\]")
 
+    @share.sometimes(2, 1)
     def test_resources(self):
         """Of kernels with the function in them, as they are linked."""
         code, out, err = common.peal_json("plan", SPEC, "--resources", "--json", "--mode", "serial", "--arch", "sm_90",

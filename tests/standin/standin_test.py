@@ -13,6 +13,9 @@ import unittest
 
 from calls import common, CACHE, FOLDER, GIVES_BACK, NEW, OLD, OPTIONAL, bad, findings, left, lines_of, only, with_driver
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "share"))
+import share  # noqa: E402
+
 JOB = sys.argv[3]
 del sys.argv[1:4]
 
@@ -199,6 +202,7 @@ class Kernels(unittest.TestCase):
         self.assertGreaterEqual(len(launches), 2 * 2 * 3)  # two ranks: start, then relax twice
         self.assertEqual(left(record), set())
 
+    @share.sometimes(2)
     def test_errors_name_the_task(self):
         for call in ("cuLaunchKernel", "cuStreamQuery"):
             for number, task in ((1, "start"), (3, "relax")):
@@ -217,6 +221,7 @@ class Kernels(unittest.TestCase):
         self.assertRegex(err, r"NVRTC is too old: it has no nvrtc\w+ \[E640\]")
         self.assertEqual(left(record), set())
 
+    @share.sometimes(2, 1)
     def test_kernels_that_the_driver_refuses(self):
         """Those of the cache are compiled anew first."""
         self.heat()
@@ -236,6 +241,7 @@ class Kernels(unittest.TestCase):
         self.assertRegex(err, r"many.yaml:6:5: .*`look` has 4294967296 tiles on rank 0, a grid at most \d+ \[E644\]")
         self.assertEqual(left(lines_of(path)), set())
 
+    @share.sometimes(2, 1)
     def test_every_failing_call(self):
         """Whatever fails while a plan is made or run, everything else is given back."""
         seen = {}
@@ -426,6 +432,7 @@ class Run(unittest.TestCase):
         self.assertEqual((code, err, out["modes"][0]["mode"]), (0, "", "graph"))
         self.assertRegex(out["auto"], "^graph, predicted [^f]*times of ")
 
+    @share.sometimes(2)
     def test_folder_of_images_that_cannot_be_made(self):
         """Kernels are compiled all the same; a warning tells why they are not kept."""
         if findings(with_driver()[0])["nvrtc"][0] != "ok":
