@@ -232,6 +232,9 @@ class OnGpu(unittest.TestCase):
                 stream.synchronize()
                 found = array.cpu().numpy() if isinstance(array, torch.Tensor) else array.get()
                 np.testing.assert_array_equal(found, np.pad(owned, 1, mode="wrap"))
+                if isinstance(array, torch.Tensor):
+                    with torch.cuda.graph(torch.cuda.CUDAGraph()), self.assertRaisesRegex(peal.Error, "captur"):
+                        exchange(stream=torch.cuda.current_stream().cuda_stream)
 
     def test_dlpack(self):
         """The memory of one whose kernels the host runs is the host's: NumPy may read it, once told so."""
