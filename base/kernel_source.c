@@ -19,31 +19,47 @@ bool peal_kernel_is_needed(const peal_schedule_task *task)
     return task->kind == PEAL_TASK_KERNEL && !task->function && task->kernel;
 }
 
-/* Whether another parameter before `view` has this name, or another array of the task. */
-static bool is_taken(const peal_schedule *schedule, const peal_schedule_task *task, int view,
-                     const char *name)
+/* An array's name, without the index of a member. */
+static void word_of(const peal_schedule *schedule, int array, char name[PEAL_PARAMETER_BYTES])
 {
-    for (int i = 0; i < task->access_count; i++)
-        if (i != view && !strcmp(schedule->array[task->access[i].array].name, name))
-            return true;
-    for (int i = 0; i < task->reduction_count; i++)
-        if (!strcmp(schedule->array[task->reduction[i].array].name, name))
-            return true;
-    return false;
+    snprintf(name, PEAL_PARAMETER_BYTES, "%.*s", (int)strcspn(schedule->array[array].name, "("),
+             schedule->array[array].name);
+}
+
+/* Whether another array of the task, or what it reduces, has this name. */
+static bool is_an_array(const peal_schedule *schedule, const peal_schedule_task *task, int view,
+                        const char *name)
+{
+    char other[PEAL_PARAMETER_BYTES];
+    bool found = false;
+    for (int i = 0; i < task->access_count && !found; i++) {
+        word_of(schedule, task->access[i].array, other);
+        found = i != view && !strcmp(other, name);
+    }
+    for (int i = 0; i < task->reduction_count && !found; i++) {
+        word_of(schedule, task->reduction[i].array, other);
+        found = !strcmp(other, name);
+    }
+    return found;
 }
 
 void peal_kernel_parameter(const peal_schedule *schedule, const peal_schedule_task *task, int view,
                            char name[PEAL_PARAMETER_BYTES])
 {
-    int array = task->access[view].array;
-    bool taken = false;
-    for (int i = 0; i < view; i++)
-        taken |= task->access[i].array == array;
-    snprintf(name, PEAL_PARAMETER_BYTES, "%s", schedule->array[array].name);
-    for (size_t used = strlen(name); taken && used + 5 < PEAL_PARAMETER_BYTES; used += 4) {
-        memcpy(name + used, "_out", 5);
-        taken = is_taken(schedule, task, view, name);
+    char names[PEAL_CALL_VIEWS][PEAL_PARAMETER_BYTES];
+    for (int k = 0; k <= view; k++) {
+        bool taken = false;
+        word_of(schedule, task->access[k].array, names[k]);
+        for (int i = 0; i < k; i++)
+            taken |= !strcmp(names[i], names[k]);
+        for (size_t used = strlen(names[k]); taken && used + 5 < PEAL_PARAMETER_BYTES; used += 4) {
+            memcpy(names[k] + used, "_out", 5);
+            taken = is_an_array(schedule, task, k, names[k]);
+            for (int i = 0; i < k; i++)
+                taken |= !strcmp(names[i], names[k]);
+        }
     }
+    memcpy(name, names[view], PEAL_PARAMETER_BYTES);
 }
 
 const char *peal_kernel_signature(peal_arena *arena, const peal_schedule *schedule,
@@ -65,8 +81,10 @@ const char *peal_kernel_signature(peal_arena *arena, const peal_schedule *schedu
                 peal_type_c_name(array->type), name);
     }
     for (int i = 0; i < task->reduction_count; i++) {
-        const peal_schedule_array *array = &schedule->array[task->reduction[i].array];
-        fprintf(out, ", PEAL_REDUCE(%s, %s)", peal_type_c_name(array->type), array->name);
+        char name[PEAL_PARAMETER_BYTES];
+        word_of(schedule, task->reduction[i].array, name);
+        fprintf(out, ", PEAL_REDUCE(%s, %s)",
+                peal_type_c_name(schedule->array[task->reduction[i].array].type), name);
     }
     for (int i = 0; i < task->argument_count; i++)
         fprintf(out, ", %s argument_%d", task->argument_is_real[i] ? "double" : "long", i + 1);

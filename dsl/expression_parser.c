@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "dsl/expression_parser.h"
 #include "base/expression.h"
+#include "dsl/resolve.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -180,7 +181,8 @@ static const peal_expr *parse_word(peal_cursor *c)
     for (size_t i = 0; i < COUNT(functions) && *c->at == '('; i++)
         if (!strcmp(word, functions[i].word))
             return parse_call(c, &functions[i], start);
-    if (*c->at == '(') {
+    size_t same;
+    if (*c->at == '(' && peal_find_declaration(c->parser, start, &same) < 0) {
         const char *names[COUNT(functions)];
         for (size_t i = 0; i < COUNT(functions); i++)
             names[i] = functions[i].word;

@@ -27,6 +27,10 @@ const peal_expr *peal_parse_text(peal_cursor *cursor);
 /* One expression from the cursor on, up to what cannot belong to it. */
 const peal_expr *peal_parse_one(peal_cursor *cursor);
 
+/* The array of a declaration whose name stands at `at`: with the index in brackets that follows at
+ * the cursor, which goes on behind it. -1 after a diagnostic. */
+int peal_resolve_member(peal_cursor *cursor, const char *at, int declaration);
+
 /* The word that stands at `start`; the cursor is after it and may go on to `.member`. */
 const peal_expr *peal_resolve_name(peal_cursor *cursor, const char *word, const char *start);
 

@@ -77,8 +77,16 @@ static const peal_key topology_keys[] = {
      "equal parts, the first ones larger by a point (or `align`) if need be",
      AT(peal_topology_desc, cuts)}};
 
+static const char for_doc[] =
+    "a family: an array for each value of this counter, named u(0), u(1), ...; its other keys may "
+    "name the counter";
+static const char in_doc[] = "the counter's values: [first, end], end excluded";
+
 static const peal_key field_keys[] = {
-    {"like", PEAL_KEY_NAME, false, NULL, "copies another field's keys; those beside it replace",
+    {"for", PEAL_KEY_NAME, false, NULL, for_doc, AT(peal_field_desc, for_)},
+    {"in", PEAL_KEY_LIST, false, NULL, in_doc, AT(peal_field_desc, in)},
+    {"like", PEAL_KEY_NAME, false, NULL,
+     "copies another field's keys, or a member's, as u(2); those beside it replace",
      AT(peal_field_desc, like)},
     {"type", PEAL_KEY_WORD, false, "f64 f32 i32 i64 u8", "type of an element; default f64",
      AT(peal_field_desc, type)},
@@ -96,6 +104,8 @@ static const peal_key field_keys[] = {
      AT(peal_field_desc, coarsen)}};
 
 static const peal_key buffer_keys[] = {
+    {"for", PEAL_KEY_NAME, false, NULL, for_doc, AT(peal_buffer_desc, for_)},
+    {"in", PEAL_KEY_LIST, false, NULL, in_doc, AT(peal_buffer_desc, in)},
     {"type", PEAL_KEY_WORD, false, "f64 f32 i32 i64 u8", "type of an element; default f64",
      AT(peal_buffer_desc, type)},
     {"count", PEAL_KEY_EXPRESSION, false, NULL, "elements; default 1; may differ by rank",

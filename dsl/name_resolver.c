@@ -123,6 +123,17 @@ static bool resolve_fixed(peal_cursor *c, const char *word, const char *at, cons
     return true;
 }
 
+static const peal_expr *resolve_bound(peal_cursor *c, const char *word, const char *at)
+{
+    for (int i = c->parser->bound_count - 1; i >= 0; i--)
+        if (!strcmp(c->parser->bound[i].name, word)) {
+            peal_expr *expr = node(c, PEAL_EXPR_CONSTANT, at, 0, 0);
+            expr->value.u.integer = c->parser->bound[i].value;
+            return expr;
+        }
+    return NULL;
+}
+
 static bool resolve_counter(peal_cursor *c, const char *word, const char *at, const peal_expr **out)
 {
     peal_parser *parser = c->parser;
@@ -179,9 +190,15 @@ static const peal_expr *resolve_member(peal_cursor *c, const char *word, const c
     return node(c, is_extent ? PEAL_EXPR_EXTENT : PEAL_EXPR_ORIGIN, at, index, k);
 }
 
-static const peal_expr *resolve_array(peal_cursor *c, const char *word, const char *at, int index)
+static const peal_expr *resolve_array(peal_cursor *c, const char *word, const char *at,
+                                      int declaration)
 {
     peal_parser *parser = c->parser;
+    int index = parser->family[declaration].first;
+    if (index < parser->array_ready)
+        index = peal_resolve_member(c, at, declaration);
+    if (index < 0)
+        return NULL;
     if (index >= parser->array_ready)
         return refuse(c, at, "declare it further up", word,
                       "fields and buffers may only use those that are declared before them");
@@ -203,6 +220,9 @@ const peal_expr *peal_resolve_name(peal_cursor *c, const char *word, const char 
 {
     const peal_expr *out;
     struct peal_name_slot slot;
+    const peal_expr *bound = resolve_bound(c, word, at);
+    if (bound)
+        return bound;
     if (resolve_fixed(c, word, at, &out) || resolve_counter(c, word, at, &out))
         return out;
     if (!peal_name_find(&c->parser->names, word, &slot))

@@ -40,13 +40,42 @@ bool peal_name_add(peal_arena *arena, peal_name_table *table, const char *name, 
                    int index, struct peal_name_slot *slot);
 bool peal_name_find(const peal_name_table *table, const char *name, struct peal_name_slot *slot);
 
+/* A counter of `for` in the copy that is resolved, and its value there. */
+typedef struct peal_bound {
+    const char *name;
+    int64_t value;
+} peal_bound;
+
+enum { PEAL_FAMILY_BOUNDS = 4, PEAL_BOUNDS = PEAL_LOOP_DEPTH + PEAL_FAMILY_BOUNDS + 1 };
+
+/* A declaration of fields or buffers: one array, or a family. */
+typedef struct peal_family {
+    const char *name;
+    const char *counter; /* NULL: one array, which has no index */
+    int64_t low;         /* the first index */
+    int first, count;    /* its arrays */
+    peal_field_desc field;
+    peal_bound bound[PEAL_FAMILY_BOUNDS]; /* by `like: u(2)`: what its texts name */
+    int bound_count;
+    enum {
+        PEAL_FAMILY_NEW,
+        PEAL_FAMILY_MERGING,
+        PEAL_FAMILY_MERGED,
+        PEAL_FAMILY_BROKEN
+    } state; /* of `field`: with what it is like */
+} peal_family;
+
 /* What a parser knows while the graph is resolved. */
 typedef struct peal_parser {
     peal_graph *graph;
     peal_graph_data *data;
     peal_array *arrays; /* data->arrays, still open; [0, array_ready) are finished */
     int array_ready;
-    peal_name_table names;
+    peal_family *family; /* by declaration, in the order of the builder's calls */
+    int family_count;
+    peal_name_table names; /* of arrays: numbers of declarations */
+    peal_bound bound[PEAL_BOUNDS];
+    int bound_count;
     const char *counter[PEAL_LOOP_DEPTH]; /* by depth; NULL: no name */
     int counter_count;
     const char *counter_reason; /* why `step` is not known here; NULL: it is */

@@ -7,7 +7,16 @@
 
 /* Params with their ranges and overrides. */
 void peal_resolve_params(peal_parser *parser);
-/* Fields and buffers, `like` included; then the topology. */
+/* Declarations of arrays, what they are like and how many members each has. Gives how many arrays
+ * there are. */
+int peal_resolve_families(peal_parser *parser);
+/* The constant ends of `in`. False after a diagnostic. */
+bool peal_resolve_range(peal_parser *parser, const char *text, peal_source source, int64_t *low,
+                        int64_t *end);
+/* The number of the declaration whose name the text begins with, and the name's length; -1: none.
+ */
+int peal_find_declaration(peal_parser *parser, const char *text, size_t *length);
+/* Fields and buffers; then the topology. */
 void peal_resolve_arrays(peal_parser *parser);
 void peal_resolve_topology(peal_parser *parser);
 /* Bodies, loops and statements; ids and names. */

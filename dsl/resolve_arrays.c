@@ -2,6 +2,7 @@
 #include "base/expression.h"
 #include "dsl/resolve.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static const char *const type_names[PEAL_TYPE_COUNT] = {"f64", "f32", "i32", "i64", "u8"};
@@ -22,67 +23,6 @@ int peal_parse_word(peal_parser *parser, const char *word, peal_source source, c
     peal_parser_report(parser, PEAL_E_UNKNOWN_WORD, word, source, hint, "`%s` is no %s", word,
                        what);
     return -1;
-}
-
-static void add_name(peal_parser *parser, const char *name, peal_source source, int index)
-{
-    struct peal_name_slot slot;
-    if (!peal_is_name(name) || peal_is_reserved(name))
-        peal_parser_report(parser, PEAL_E_INVALID_NAME, name, source,
-                           "a name is a letter, then letters, digits, _; words of the language are "
-                           "taken",
-                           "`%s` cannot be the name of a field or buffer", name);
-    else if (!peal_name_add(parser->graph->arena, &parser->names, name, PEAL_NAME_ARRAY, index,
-                            &slot))
-        peal_parser_report(parser, PEAL_E_DUPLICATE_NAME, name, source,
-                           "params, fields and buffers share one name space",
-                           "there is a %s `%s` already",
-                           slot.kind == PEAL_NAME_PARAM                          ? "param"
-                           : parser->arrays[slot.index].kind == PEAL_ARRAY_FIELD ? "field"
-                                                                                 : "buffer",
-                           name);
-}
-
-static const raw_array *find_field(peal_parser *parser, const char *name, peal_source source)
-{
-    struct peal_name_slot slot;
-    if (peal_name_find(&parser->names, name, &slot) && slot.kind == PEAL_NAME_ARRAY &&
-        parser->arrays[slot.index].kind == PEAL_ARRAY_FIELD)
-        return &parser->graph->arrays.item[slot.index];
-    int count = 0;
-    const char **names =
-        PEAL_ARENA_ARRAY(parser->graph->arena, const char *, parser->data->array_count + 1);
-    for (int i = 0; i < parser->data->array_count && count < 256; i++)
-        if (parser->arrays[i].kind == PEAL_ARRAY_FIELD)
-            names[count++] = parser->arrays[i].name;
-    peal_parser_report(parser, PEAL_E_INVALID_LIKE, name, source,
-                       peal_parser_hint(parser, name, names, (size_t)count),
-                       "`like` names no field: `%s`", name);
-    return NULL;
-}
-
-/* Fills what the field doesn't say from what it is like, along the chain. */
-static bool merge_like(peal_parser *parser, peal_field_desc *field)
-{
-    const peal_context *keys = peal_context_at(PEAL_CONTEXT_FIELD); /* texts, all of them */
-    const char *like = field->like;
-    for (int steps = 0; like; steps++) {
-        const raw_array *raw = find_field(parser, like, field->source);
-        if (!raw)
-            return false;
-        if (steps > parser->data->array_count || !strcmp(like, field->name)) {
-            peal_parser_report(parser, PEAL_E_INVALID_LIKE, field->like, field->source, NULL,
-                               "field `%s` is like itself", field->name);
-            return false;
-        }
-        for (int i = 0; i < keys->key_count; i++) {
-            const char **text = peal_key_member(&keys->key[i], field);
-            if (!*text)
-                *text = *(const char **)peal_key_member(&keys->key[i], raw->field);
-        }
-        like = raw->field->like;
-    }
-    return true;
 }
 
 static void resolve_type(peal_parser *parser, const char *type, peal_source source, peal_array *out)
@@ -147,13 +87,12 @@ static void resolve_axes(peal_parser *parser, const char *text, const peal_field
                         out);
 }
 
-static void resolve_field(peal_parser *parser, const peal_field_desc *desc, peal_array *out)
+static void resolve_field(peal_parser *parser, const peal_family *family, peal_array *out)
 {
-    peal_field_desc field = *desc;
-    field.name = out->name;
+    const peal_field_desc field = family->field;
     out->data = field.data;
     out->axis_count = 1;
-    if (!merge_like(parser, &field))
+    if (family->state != PEAL_FAMILY_MERGED)
         return;
     resolve_type(parser, field.type, field.source, out);
     if (!resolve_size(parser, &field, out))
@@ -234,29 +173,47 @@ bool peal_is_one_element(const peal_parser *parser, const peal_array *array)
                              value.kind == PEAL_INTEGER && value.u.integer == 1);
 }
 
+/* Member `index` of a declaration: with its counter's value. */
+static void resolve_member(peal_parser *parser, int declaration, int index)
+{
+    const peal_family *family = &parser->family[declaration];
+    const raw_array *raw = &parser->graph->arrays.item[declaration];
+    parser->bound_count = 0;
+    for (int i = 0; i < family->bound_count; i++)
+        parser->bound[parser->bound_count++] = family->bound[i];
+    if (family->counter)
+        parser->bound[parser->bound_count++] = (peal_bound){family->counter, family->low + index};
+    parser->array_ready = family->first + index;
+    if (raw->field)
+        resolve_field(parser, family, &parser->arrays[family->first + index]);
+    else
+        resolve_buffer(parser, raw->buffer, &parser->arrays[family->first + index]);
+    parser->bound_count = 0;
+}
+
 void peal_resolve_arrays(peal_parser *parser)
 {
     peal_graph *graph = parser->graph;
-    int count = graph->arrays.count;
+    int count = peal_resolve_families(parser);
     peal_array *arrays = PEAL_ARENA_ARRAY(graph->arena, peal_array, count);
     parser->arrays = arrays;
     parser->data->arrays = arrays;
     parser->data->array_count = count;
-    for (int i = 0; i < count; i++) {
-        const raw_array *raw = &graph->arrays.item[i];
-        const char *name = raw->field ? raw->field->name : raw->buffer->name;
-        arrays[i].kind = raw->kind;
-        arrays[i].name = name ? name : "";
-        arrays[i].points.array = -1;
-        arrays[i].source = raw->field ? raw->field->source : raw->buffer->source;
-        add_name(parser, arrays[i].name, arrays[i].source, i);
+    for (int d = 0; d < parser->family_count; d++) {
+        const raw_array *raw = &graph->arrays.item[d];
+        const peal_family *family = &parser->family[d];
+        for (int i = 0; i < family->count; i++) {
+            peal_array *array = &arrays[family->first + i];
+            array->kind = raw->kind;
+            array->name = family->counter ? peal_arena_print(graph->arena, "%s(%" PRId64 ")",
+                                                             family->name, family->low + i)
+                                          : family->name;
+            array->points.array = -1;
+            array->source = raw->field ? raw->field->source : raw->buffer->source;
+        }
     }
-    for (int i = 0; i < count; i++) {
-        parser->array_ready = i;
-        if (arrays[i].kind == PEAL_ARRAY_FIELD)
-            resolve_field(parser, graph->arrays.item[i].field, &arrays[i]);
-        else
-            resolve_buffer(parser, graph->arrays.item[i].buffer, &arrays[i]);
-    }
+    for (int d = 0; d < parser->family_count; d++)
+        for (int i = 0; i < parser->family[d].count; i++)
+            resolve_member(parser, d, i);
     parser->array_ready = count;
 }

@@ -61,16 +61,18 @@ static int resolve_axis(peal_parser *parser, const char *word, peal_source sourc
 }
 
 /* The number of the buffer that text names as a list, -1 if it isn't a name of one. */
-static int list_named(const peal_parser *parser, const char *text)
+static int list_named(peal_parser *parser, const char *text)
 {
-    struct peal_name_slot slot;
-    if (!peal_name_find(&parser->names, text, &slot) || slot.kind != PEAL_NAME_ARRAY)
+    size_t length;
+    int declaration = peal_find_declaration(parser, text, &length);
+    if (declaration < 0 || (text[length] && text[length] != '('))
         return -1;
-    const peal_array *array = &parser->arrays[slot.index];
+    int index = parser->family[declaration].first;
+    const peal_array *array = &parser->arrays[index];
     bool scalar = peal_is_one_element(parser, array);
-    return array->kind == PEAL_ARRAY_BUFFER && (array->file || array->values || !scalar)
-               ? slot.index
-               : -1;
+    if (array->kind != PEAL_ARRAY_BUFFER || (!array->file && !array->values && scalar))
+        return -1;
+    return peal_resolve_array_name(parser, text, array->source, "a list");
 }
 
 /* Ranks by name of a list, or one by one. */

@@ -1,4 +1,5 @@
 /* Points: which of an array's a task visits or a message carries. */
+#include "dsl/expression_parser.h"
 #include "dsl/resolve.h"
 
 #include <string.h>
@@ -13,19 +14,35 @@ static const char *list_names(const peal_parser *parser, const char *const *name
     return count > NAMED ? peal_arena_print(parser->graph->arena, "%s ...", list) : list;
 }
 
+/* "u", or "u(2)". */
+static int resolve_whole_name(peal_parser *parser, const char *name, size_t length,
+                              peal_source source, int declaration)
+{
+    peal_cursor c = {.parser = parser, .at = name + length, .source = source};
+    if (parser->family[declaration].first >= parser->array_ready) {
+        peal_parser_report(parser, PEAL_E_NAME_OUT_OF_SCOPE, name, source, "declare it further up",
+                           "`%s` is declared after what uses it", parser->family[declaration].name);
+        return -1;
+    }
+    int array = peal_resolve_member(&c, name, declaration);
+    peal_cursor_skip(&c);
+    if (array >= 0 && *c.at) {
+        peal_syntax_error(&c, c.at, NULL, "expected the end of the name");
+        return -1;
+    }
+    return array;
+}
+
 int peal_resolve_array_name(peal_parser *parser, const char *name, peal_source source,
                             const char *what)
 {
     struct peal_name_slot slot;
     const char *candidates[CANDIDATES];
     int count = 0;
-    if (peal_name_find(&parser->names, name, &slot) && slot.kind == PEAL_NAME_ARRAY) {
-        if (slot.index < parser->array_ready)
-            return slot.index;
-        peal_parser_report(parser, PEAL_E_NAME_OUT_OF_SCOPE, name, source, "declare it further up",
-                           "`%s` is declared after what uses it", name);
-        return -1;
-    }
+    size_t length;
+    int declaration = peal_find_declaration(parser, name, &length);
+    if (declaration >= 0 && (!name[length] || strchr(" (", name[length])))
+        return resolve_whole_name(parser, name, length, source, declaration);
     for (int i = 0; i < parser->array_ready && count < CANDIDATES; i++) {
         candidates[count++] = parser->arrays[i].name;
         if (!strcmp(name, parser->arrays[i].name)) {
@@ -39,7 +56,7 @@ int peal_resolve_array_name(peal_parser *parser, const char *name, peal_source s
     else if (!strcmp(name, "interior") || !strcmp(name, "boundary"))
         hint = "of a field: {u: {part: interior}}";
     else if (strchr(name, '('))
-        hint = "boxes and footprints are written {u: {star: 1}}";
+        hint = "boxes and footprints are written {u: {star: 1}}, members of families u(2)";
     peal_parser_report(parser, PEAL_E_UNKNOWN_NAME, name, source,
                        hint ? hint : list_names(parser, candidates, count),
                        "%s names no field or buffer: `%s`", what, name);

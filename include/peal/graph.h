@@ -136,8 +136,10 @@ typedef struct peal_field_desc {
     const char *align;
     const char *stagger;
     const char *coarsen;
+    const char *for_; /* "l": a family of fields u(0), u(1), ..., in whose texts l has its value */
+    const char *in;   /* "[0, 3]": of l, the end excluded */
     void *data; /* memory lent for this rank's stored points (own and halo), dense, x fastest; it
-                   must stay valid until the plan is destroyed. NULL: peal allocates */
+             must stay valid until the plan is destroyed. NULL: peal allocates */
 } peal_field_desc;
 
 typedef struct peal_buffer_desc {
@@ -150,6 +152,8 @@ typedef struct peal_buffer_desc {
     const char *file;   /* constant contents: "peers-{rank}.npy" */
     const char *values; /* constant contents: "[1, 2, rank]" */
     bool keep;
+    const char *for_; /* as of a field */
+    const char *in;
     void *data; /* as of a field */
 } peal_buffer_desc;
 

@@ -5,6 +5,9 @@
 #define FIELDS                                                                                     \
     HEAD "fields: {u: {size: [n, n], halo: 1}, v: {like: u}}\nbuffers: {s: {}, r: {}, b: {count: " \
          "n}, c: {type: i32}}\n"
+#define FAMILIES                                                                                   \
+    HEAD "fields: {f: {for: l, in: [1, 4], size: [n, 8 * l], halo: 1}, g: {like: f(2)}}\n"         \
+         "buffers: {s: {for: k, in: [0, 2]}, t: {}}\nstep:\n- "
 #define STEP FIELDS "step:\n- "
 
 const spec_case spec_cases[] = {
@@ -43,7 +46,8 @@ const spec_case spec_cases[] = {
     {"peal: 1\ntopology: {dims: [1], periodic: yes}\n", PEAL_E_UNKNOWN_NAME, 2, 33, "`true`", NULL},
     {STEP "{print: {a: min(s, r)}}\n", PEAL_E_VALUE_CUT_AT_COMMA, 7, 15, "quote", NULL},
     {STEP "{task: t, box: interior}\n", PEAL_E_UNKNOWN_NAME, 7, 18, "part: interior", NULL},
-    {STEP "{task: t, read: u(1)}\n", PEAL_E_UNKNOWN_NAME, 7, 19, "{star: 1}", NULL},
+    {STEP "{task: t, read: u(1)}\n", PEAL_E_WRONG_ARRAY_KIND, 7, 19, "{star: 1}", NULL},
+    {STEP "{task: t, read: x(1)}\n", PEAL_E_UNKNOWN_NAME, 7, 19, "{star: 1}", NULL},
     {"peal: 1\nfields:\n  u: {size: 8}\n   v: {like: u}\n", PEAL_E_YAML_SYNTAX, 4, 4, "one column",
      NULL},
     {"peal: 1\nstep:\n  - {exchange: u}\n    {exchange: v}\n", PEAL_E_YAML_SYNTAX, 4, 5, "`- `",
@@ -104,6 +108,37 @@ const spec_case spec_cases[] = {
     {STEP "{set: s, value: if flag 1 else 2}\n", PEAL_E_UNKNOWN_NAME, 7, 19, "word of the language",
      NULL},
     {STEP "{set: s, value: 1 if flag else flag}\n", PEAL_E_WRONG_VALUE_TYPE, 7, 21, NULL, NULL},
+    /* families: those of FAMILIES are on line 4, a statement on line 7 */
+    {FAMILIES "{exchange: f}\n", PEAL_E_WRONG_ARRAY_KIND, 7, 14, "`f(1)`", NULL},
+    {FAMILIES "{exchange: f(4)}\n", PEAL_E_UNKNOWN_NAME, 7, 14, "`f(1)` to `f(3)`", NULL},
+    {FAMILIES "{exchange: f(n - 8)}\n", PEAL_E_UNKNOWN_NAME, 7, 14, "`f(1)` to `f(3)`", NULL},
+    {FAMILIES "{exchange: f(l)}\n", PEAL_E_UNKNOWN_NAME, 7, 16, NULL, NULL},
+    {FAMILIES "{exchange: f(rank)}\n", PEAL_E_NAME_OUT_OF_SCOPE, 7, 16, NULL, NULL},
+    {FAMILIES "{exchange: f(step)}\n", PEAL_E_NAME_OUT_OF_SCOPE, 7, 16, NULL, NULL},
+    {FAMILIES "{exchange: f(ranks)}\n", PEAL_E_VALUE_NOT_KNOWN_YET, 7, 16, "counters of `for`",
+     NULL},
+    {FAMILIES "{exchange: f(0.5)}\n", PEAL_E_WRONG_VALUE_TYPE, 7, 16, NULL, NULL},
+    {FAMILIES "{exchange: f(1}\n", PEAL_E_VALUE_CUT_AT_COMMA, 7, 14, NULL, NULL},
+    {FAMILIES "{exchange: f(1)x}\n", PEAL_E_EXPRESSION_SYNTAX, 7, 18, NULL, NULL},
+    {FAMILIES "{set: s(1), value: s(3)}\n", PEAL_E_UNKNOWN_NAME, 7, 22, "`s(0)` to `s(1)`", NULL},
+    {FAMILIES "{set: s(1), value: s + 1}\n", PEAL_E_WRONG_ARRAY_KIND, 7, 22, "`s(0)`", NULL},
+    {FAMILIES "{set: s(1), value: t(0)}\n", PEAL_E_WRONG_ARRAY_KIND, 7, 22, "for: l", NULL},
+    {HEAD "fields: {f: {for: l, size: n}}\n", PEAL_E_INCOMPLETE_DEFINITION, 4, 19, "in:", NULL},
+    {HEAD "fields: {f: {in: [0, 2], size: n}}\n", PEAL_E_INCOMPLETE_DEFINITION, 4, 18,
+     "for:", NULL},
+    {HEAD "fields: {f: {for: l, in: 3, size: n}}\n", PEAL_E_WRONG_LIST_SHAPE, 4, 26, "0, 1, 2",
+     NULL},
+    {HEAD "fields: {f: {for: l, in: [0, 1, 2], size: n}}\n", PEAL_E_WRONG_LIST_SHAPE, 4, 26, NULL,
+     NULL},
+    {HEAD "fields: {f: {for: l, in: [2, 2], size: n}}\n", PEAL_E_VALUE_OUT_OF_RANGE, 4, 26, NULL,
+     NULL},
+    {HEAD "fields: {f: {for: l, in: [0, ranks], size: n}}\n", PEAL_E_VALUE_NOT_KNOWN_YET, 4, 30,
+     NULL, NULL},
+    {HEAD "fields: {f: {for: n, in: [0, 2], size: n}}\n", PEAL_E_DUPLICATE_NAME, 4, 19, NULL, NULL},
+    {HEAD "fields: {f: {for: if, in: [0, 2], size: n}}\n", PEAL_E_INVALID_NAME, 4, 19, NULL, NULL},
+    {HEAD "fields: {f: {size: n}, g: {like: f(1)}}\n", PEAL_E_INVALID_LIKE, 4, 34, NULL, NULL},
+    {HEAD "fields: {f: {for: l, in: [0, 2], size: n}, g: {like: f, size: k}}\n",
+     PEAL_E_UNKNOWN_NAME, 4, 63, NULL, NULL},
     /* defines */
     {HEAD "define: {h: 1.0 / n, g: h * k}\nstep: []\n", PEAL_E_UNKNOWN_NAME, 4, 29, NULL, NULL},
     {HEAD "define: {g: 2 * h, h: n}\nstep: []\n", PEAL_E_NAME_OUT_OF_SCOPE, 4, 17, "further up",

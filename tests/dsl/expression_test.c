@@ -17,7 +17,8 @@ typedef struct fixture {
     peal_graph *graph;
     peal_graph_data data;
     peal_param params[2];
-    peal_array arrays[2];
+    peal_array arrays[4];
+    peal_family families[3];
     peal_parser parser;
     peal_diagnostics *diagnostics;
 } fixture;
@@ -25,7 +26,8 @@ typedef struct fixture {
 static peal_value element(void *user, int array)
 {
     (void)user;
-    (void)array;
+    if (array == 3)
+        return (peal_value){.kind = PEAL_INTEGER, .u.integer = 30};
     return (peal_value){.kind = PEAL_REAL, .u.real = 2.25};
 }
 
@@ -39,14 +41,24 @@ static void set_up(fixture *f)
     f->params[1] = (peal_param){.name = "tol", .value = {.kind = PEAL_REAL, .u.real = 1e-8}};
     f->arrays[0] = (peal_array){.name = "u", .kind = PEAL_ARRAY_FIELD, .axis_count = 2};
     f->arrays[1] = (peal_array){.name = "d2", .kind = PEAL_ARRAY_BUFFER, .points.array = -1};
+    for (int k = 2; k < 4; k++)
+        f->arrays[k] = (peal_array){.name = "w(2)", .kind = PEAL_ARRAY_BUFFER, .points.array = -1};
+    f->arrays[3].type = PEAL_I64;
+    f->families[0] = (peal_family){.name = "u", .count = 1};
+    f->families[1] = (peal_family){.name = "d2", .first = 1, .count = 1};
+    f->families[2] = (peal_family){.name = "w", .counter = "l", .low = 2, .first = 2, .count = 2};
     f->data = (peal_graph_data){.params = f->params,
                                 .param_count = 2,
                                 .arrays = f->arrays,
-                                .array_count = 2};
+                                .array_count = 4};
     f->parser = (peal_parser){.graph = f->graph,
                               .data = &f->data,
                               .arrays = f->arrays,
-                              .array_ready = 2,
+                              .array_ready = 4,
+                              .family = f->families,
+                              .family_count = 3,
+                              .bound = {{"l", 2}},
+                              .bound_count = 1,
                               .counter = {"step", "k"},
                               .counter_count = 2,
                               .diagnostics = f->diagnostics};
@@ -55,6 +67,7 @@ static void set_up(fixture *f)
     assert_true(peal_name_add(arena, &f->parser.names, "tol", PEAL_NAME_PARAM, 1, &slot));
     assert_true(peal_name_add(arena, &f->parser.names, "u", PEAL_NAME_ARRAY, 0, &slot));
     assert_true(peal_name_add(arena, &f->parser.names, "d2", PEAL_NAME_ARRAY, 1, &slot));
+    assert_true(peal_name_add(arena, &f->parser.names, "w", PEAL_NAME_ARRAY, 2, &slot));
 }
 
 static void tear_down(fixture *f)
@@ -66,7 +79,9 @@ static void tear_down(fixture *f)
 static peal_status evaluate(fixture *f, const char *text, peal_value *out)
 {
     static const int64_t counters[] = {5, 2};
-    peal_layout layout[2] = {{.part = {2, {3, 4, 0, 0}, {10, 6, 1, 1}}},
+    peal_layout layout[4] = {{.part = {2, {3, 4, 0, 0}, {10, 6, 1, 1}}},
+                             {.part = {1, {0, 0, 0, 0}, {1, 1, 1, 1}}},
+                             {.part = {1, {0, 0, 0, 0}, {1, 1, 1, 1}}},
                              {.part = {1, {0, 0, 0, 0}, {1, 1, 1, 1}}}};
     peal_scope scope = {.graph = &f->data,
                         .rank = 3,
@@ -91,12 +106,29 @@ static peal_status evaluate(fixture *f, const char *text, peal_value *out)
     return status;
 }
 
+typedef struct integer_case {
+    const char *text;
+    int64_t value;
+} integer_case;
+
+static void expect_integers(const integer_case *cases, size_t count)
+{
+    fixture f;
+    set_up(&f);
+    for (size_t i = 0; i < count; i++) {
+        peal_value value;
+        assert_int_equal(evaluate(&f, cases[i].text, &value), PEAL_STATUS_OK);
+        assert_int_equal(value.kind, PEAL_INTEGER);
+        if (value.u.integer != cases[i].value)
+            fprintf(stderr, "%s\n", cases[i].text);
+        assert_true(value.u.integer == cases[i].value);
+    }
+    tear_down(&f);
+}
+
 static void test_integers(void **state)
 {
-    static const struct {
-        const char *text;
-        int64_t value;
-    } cases[] = {
+    static const integer_case cases[] = {
         {"1 + 2 * 3", 7},
         {"(1 + 2) * 3", 9},
         {"10 - 2 - 3", 5},
@@ -134,6 +166,15 @@ static void test_integers(void **state)
         {"-9223372036854775808", INT64_MIN},
         {"-9223372036854775807 - 1", INT64_MIN},
         {"-9223372036854775808 % -1", 0},
+    };
+    (void)state;
+    expect_integers(cases, sizeof(cases) / sizeof(cases[0]));
+}
+
+/* Powers, choices, and members of families. */
+static void test_levels(void **state)
+{
+    static const integer_case cases[] = {
         {"2 ** 10", 1024},
         {"2 ** 3 ** 2", 512},
         {"(2 ** 3) ** 2", 64},
@@ -157,19 +198,14 @@ static void test_integers(void **state)
         {"1 if true or false and false else 1 / 0", 1},
         {"1 / (n - 7) if n != 7 else 5", 5},
         {"min(1 if step > 4 else 9, 3)", 1},
+        {"l * 10 + l", 22},
+        {"w(3)", 30},
+        {"w(l + 1) + w( 3 )", 60},
+        {"w (min(3, 9))", 30},
+        {"w(l + 1).count + l", 3},
     };
-    fixture f;
     (void)state;
-    set_up(&f);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        peal_value value;
-        assert_int_equal(evaluate(&f, cases[i].text, &value), PEAL_STATUS_OK);
-        assert_int_equal(value.kind, PEAL_INTEGER);
-        if (value.u.integer != cases[i].value)
-            fprintf(stderr, "%s\n", cases[i].text);
-        assert_true(value.u.integer == cases[i].value);
-    }
-    tear_down(&f);
+    expect_integers(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
 static void test_reals(void **state)
@@ -209,6 +245,8 @@ static void test_reals(void **state)
         {"0.5 if false else n", 7},
         {"d2 if step > 4 else 0", 2.25},
         {"1 if step > 4 else d2", 1},
+        {"w(2)", 2.25},
+        {"w(l)", 2.25},
     };
     fixture f;
     (void)state;
@@ -375,9 +413,10 @@ static void test_queries(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_integers), cmocka_unit_test(test_reals),
-        cmocka_unit_test(test_booleans), cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_places),   cmocka_unit_test(test_queries),
+        cmocka_unit_test(test_integers), cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_reals),    cmocka_unit_test(test_booleans),
+        cmocka_unit_test(test_failures), cmocka_unit_test(test_places),
+        cmocka_unit_test(test_queries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

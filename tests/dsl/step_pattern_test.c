@@ -18,6 +18,7 @@ typedef struct fixture {
     peal_graph *graph;
     peal_graph_data data;
     peal_array arrays[1];
+    peal_family family;
     peal_parser parser;
     peal_diagnostics *diagnostics;
 } fixture;
@@ -34,9 +35,12 @@ static void set_up(fixture *f)
                               .data = &f->data,
                               .arrays = f->arrays,
                               .array_ready = 1,
+                              .family = &f->family,
+                              .family_count = 1,
                               .counter = {"step", "k"},
                               .counter_count = 2,
                               .diagnostics = f->diagnostics};
+    f->family = (peal_family){.name = "d2", .count = 1};
     assert_true(peal_name_add(f->graph->arena, &f->parser.names, "d2", PEAL_NAME_ARRAY, 0, &slot));
 }
 
