@@ -235,9 +235,10 @@ void peal_graph_end_at(peal_graph *graph, peal_source source)
     end_section(graph, source);
 }
 
-static const char *text_of(const peal_context *context, const char *key, const void *desc)
+static const char *text_of(const peal_context *context, const char *name, const void *desc)
 {
-    return *(const char **)peal_key_member(peal_context_find(context, key), desc);
+    const peal_key *key = peal_context_find(context, name);
+    return key ? *(const char **)peal_key_member(key, desc) : NULL;
 }
 
 /* The statement that a descriptor, copied, describes. */
@@ -251,7 +252,9 @@ static raw_statement *new_statement(peal_graph *graph, peal_context_id id, const
     own->source = *peal_desc_source(desc);
     own->name = text_of(context, "name", desc);
     own->when = text_of(context, "when", desc);
-    memcpy(own->after, peal_key_member(after, desc), sizeof(own->after));
+    own->copies = id == PEAL_CONTEXT_FOR;
+    if (after)
+        memcpy(own->after, peal_key_member(after, desc), sizeof(own->after));
     own->desc = desc;
     return own;
 }
@@ -349,22 +352,38 @@ int peal_graph_begin_repeat_desc(peal_graph *graph, const peal_loop_desc *desc)
     return peal_graph_add_statement(graph, PEAL_CONTEXT_REPEAT, desc);
 }
 
-static void end_repeat(peal_graph *graph, peal_source source)
+int peal_graph_begin_for_desc(peal_graph *graph, const peal_for_desc *desc)
+{
+    return peal_graph_add_statement(graph, PEAL_CONTEXT_FOR, desc);
+}
+
+static void end_loop(peal_graph *graph, peal_source source, bool copies)
 {
     source = peal_graph_keep_source(graph, source);
-    if (!graph->open_loop) {
+    const char *what = copies ? "for" : "repeat";
+    if (!graph->open_loop || graph->open_loop->copies != copies) {
         peal_report(graph->mistakes, PEAL_E_UNBALANCED_BEGIN_END, source, NULL,
-                    "an end_repeat without a begin_repeat");
+                    "an end_%s without a begin_%s", what, what);
         return;
     }
     graph->open_loop = graph->open_loop->parent;
     graph->open_depth--;
 }
 
-void peal_graph_end_repeat_at(peal_graph *graph, peal_source source)
+static void close_loop(peal_graph *graph, peal_source source, bool copies)
 {
     if (peal_graph_is_closed(graph, source))
         return;
     PEAL_ARENA_GUARD(graph->arena, peal_graph_out_of_memory(graph); return );
-    end_repeat(graph, source);
+    end_loop(graph, source, copies);
+}
+
+void peal_graph_end_repeat_at(peal_graph *graph, peal_source source)
+{
+    close_loop(graph, source, false);
+}
+
+void peal_graph_end_for_at(peal_graph *graph, peal_source source)
+{
+    close_loop(graph, source, true);
 }

@@ -28,7 +28,8 @@ struct raw_statement {
     const char *name, *when;
     const char *after[PEAL_GRAPH_AFTER];
     const void *desc; /* peal_*_desc of the kind */
-    raw_body body;    /* REPEAT */
+    bool copies;      /* a `for`, not a loop: desc is a peal_for_desc, and kind REPEAT */
+    raw_body body;    /* of these two */
 };
 
 /* A field or a buffer as it was added. */

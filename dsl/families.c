@@ -215,22 +215,6 @@ static bool merge(peal_parser *parser, int declaration)
 
 /* ---- families ---- */
 
-static bool check_counter(peal_parser *parser, const char *name, peal_source source)
-{
-    struct peal_name_slot slot;
-    if (!peal_is_name(name) || peal_is_reserved(name))
-        peal_parser_report(parser, PEAL_E_INVALID_NAME, name, source,
-                           "a name is a letter, then letters, digits, _; words of the language are "
-                           "taken",
-                           "`%s` cannot be the name of a counter", name);
-    else if (peal_name_find(&parser->names, name, &slot))
-        peal_parser_report(parser, PEAL_E_DUPLICATE_NAME, name, source, NULL,
-                           "the name `%s` is taken", name);
-    else
-        return true;
-    return false;
-}
-
 /* One array, unless it has a counter. */
 static void count_members(peal_parser *parser, peal_family *family, const char *counter,
                           const char *range, const void *data, peal_source source)
@@ -248,7 +232,7 @@ static void count_members(peal_parser *parser, peal_family *family, const char *
     if (data)
         peal_parser_report(parser, PEAL_E_CONFLICTING_KEYS, counter, source,
                            "declare the fields one by one", "lent memory is no family's");
-    if (!check_counter(parser, counter, source) ||
+    if (!peal_counter_is_free(parser, counter, source) ||
         !peal_resolve_range(parser, range, source, &low, &end))
         return;
     if (low >= end || end - low > MOST_MEMBERS) {

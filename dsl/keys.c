@@ -323,6 +323,18 @@ static const peal_key repeat_keys[] = {
     {"step", PEAL_KEY_STATEMENTS, true, NULL, "the loop's statements"},
     STATEMENT_KEYS(peal_loop_desc, name)};
 
+static const peal_key for_keys[] = {
+    {"for", PEAL_KEY_NAME, true, NULL,
+     "name of a counter, which is a constant in each copy: it may stand in indexes u(l), sizes and "
+     "all that is known before the run",
+     AT(peal_for_desc, for_)},
+    {"in", PEAL_KEY_LIST, true, NULL, "its values: [first, end], end excluded; may be none",
+     AT(peal_for_desc, in)},
+    {"down", PEAL_KEY_BOOLEAN, false, NULL, "true: from the last value to the first",
+     AT(peal_for_desc, down)},
+    {"do", PEAL_KEY_STATEMENTS, true, NULL,
+     "what is copied; a statement whose `when` cannot hold in a copy is left out of it"}};
+
 /* From PEAL_CONTEXT_SPEC on. */
 static const peal_context contexts[] = {
     {"spec", "a spec", "The keys of a spec. A list of one item needs no brackets.",
@@ -377,7 +389,13 @@ static const peal_context contexts[] = {
     {"save", "a save", "Writes a file.", "{save: u, file: \"u-{step}.npy\"}", KEYS(save_keys),
      sizeof(peal_file_desc), .kind = PEAL_STATEMENT_SAVE, .twin = PEAL_CONTEXT_LOAD},
     {"repeat", "a loop", "Repeats statements.", "{repeat: 3, as: k, step: [{exchange: u}]}",
-     KEYS(repeat_keys), sizeof(peal_loop_desc), .kind = PEAL_STATEMENT_REPEAT}};
+     KEYS(repeat_keys), sizeof(peal_loop_desc), .kind = PEAL_STATEMENT_REPEAT},
+    {"for", "copies",
+     "Statements written once for several values of a counter, and copied before the run. A task "
+     "of a "
+     "copy is called relax(2).",
+     "{for: l, in: [0, 3], do: [{exchange: u(l)}]}", KEYS(for_keys), sizeof(peal_for_desc),
+     .kind = PEAL_STATEMENT_REPEAT}};
 
 #define TEXT sizeof(const char *)
 

@@ -34,10 +34,14 @@ static const peal_expr *refuse(peal_cursor *c, const char *at, const char *hint,
 static const raw_statement *loop_counting(const raw_body *body, const char *word)
 {
     for (const raw_statement *s = body->first; s; s = s->next) {
-        const peal_loop_desc *loop = s->kind == PEAL_STATEMENT_REPEAT ? s->desc : NULL;
-        if (loop && loop->as && !strcmp(loop->as, word))
+        const char *counter = NULL;
+        if (s->kind == PEAL_STATEMENT_REPEAT)
+            counter = s->copies ? ((const peal_for_desc *)s->desc)->for_
+                                : ((const peal_loop_desc *)s->desc)->as;
+        if (counter && !strcmp(counter, word))
             return s;
-        const raw_statement *inner = loop ? loop_counting(&s->body, word) : NULL;
+        const raw_statement *inner =
+            s->kind == PEAL_STATEMENT_REPEAT ? loop_counting(&s->body, word) : NULL;
         if (inner)
             return inner;
     }
@@ -51,8 +55,8 @@ static const peal_expr *unknown_name(peal_cursor *c, const char *word, const cha
         const raw_statement *loop = loop_counting(&parser->graph->section[i], word);
         if (loop)
             return refuse(c, at,
-                          peal_arena_print(parser->graph->arena, "it counts the loop in line %d",
-                                           loop->source.line),
+                          peal_arena_print(parser->graph->arena, "it counts the %s in line %d",
+                                           loop->copies ? "`for`" : "loop", loop->source.line),
                           word, "a loop counter is known only inside its loop");
     }
     if (peal_define_named(parser, word))

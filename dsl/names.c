@@ -2,7 +2,9 @@
  * hints for those that nobody knows. */
 #include "dsl/parser.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { FIRST_SIZE = 64, NAME_BYTES = 63 };
@@ -87,8 +89,11 @@ void peal_parser_report(peal_parser *parser, peal_code code, const char *at, pea
     va_list list;
     va_start(list, format);
     char text[512];
-    vsnprintf(text, sizeof(text), format, list);
+    int used = vsnprintf(text, sizeof(text), format, list);
     va_end(list);
+    for (int i = 0; i < parser->bound_count && used < (int)sizeof(text); i++)
+        used += snprintf(text + used, sizeof(text) - (size_t)used, "%s%s = %" PRId64,
+                         i ? ", " : ", where ", parser->bound[i].name, parser->bound[i].value);
     peal_report(parser->diagnostics, code, peal_graph_place(parser->graph, at, source), hint, "%s",
                 text);
     parser->failures++;

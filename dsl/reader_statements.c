@@ -15,6 +15,7 @@ typedef union statement_desc {
     peal_print_row_desc print;
     peal_file_desc file;
     peal_loop_desc loop;
+    peal_for_desc copies;
 } statement_desc;
 
 static const char *list_statements(peal_reader *r)
@@ -58,6 +59,13 @@ static void read_repeat(peal_reader *r, const peal_node *map, const peal_loop_de
     peal_graph_end_repeat_at(r->graph, map->at);
 }
 
+static void read_for(peal_reader *r, const peal_node *map, const peal_for_desc *desc)
+{
+    peal_graph_begin_for_desc(r->graph, desc);
+    peal_reader_body(r, peal_node_find(map, "do"));
+    peal_graph_end_for_at(r->graph, map->at);
+}
+
 static void read_statement(peal_reader *r, const peal_node *map)
 {
     if (map->kind != PEAL_NODE_MAP) {
@@ -78,6 +86,8 @@ static void read_statement(peal_reader *r, const peal_node *map)
     peal_reader_fill(r, map, id, &desc);
     if (id == PEAL_CONTEXT_REPEAT)
         read_repeat(r, map, &desc.loop);
+    else if (id == PEAL_CONTEXT_FOR)
+        read_for(r, map, &desc.copies);
     else if (complete && r->failures == failures) /* or the builder would report it again */
         peal_graph_add_statement(r->graph, id, &desc);
 }

@@ -13,6 +13,15 @@ int peal_resolve_families(peal_parser *parser);
 /* The constant ends of `in`. False after a diagnostic. */
 bool peal_resolve_range(peal_parser *parser, const char *text, peal_source source, int64_t *low,
                         int64_t *end);
+/* False: a statement of a copy cannot be done there, by what is known before the run. A condition
+ * that holds for good becomes none. */
+bool peal_is_in_copy(const peal_parser *parser, const peal_expr **when);
+/* A statement's name with the values of the outermost counters of `for`: "relax(2,1)". */
+const char *peal_name_in_copy(const peal_parser *parser, const char *name, int counters);
+/* "relax(l - 1)" with the values that are meant, another text as it is; NULL after a diagnostic. */
+const char *peal_name_with_values(peal_parser *parser, const char *text, peal_source source);
+/* Whether a loop or `for` may count by this name. False after a diagnostic. */
+bool peal_counter_is_free(peal_parser *parser, const char *name, peal_source source);
 /* The number of the declaration whose name the text begins with, and the name's length; -1: none.
  */
 int peal_find_declaration(peal_parser *parser, const char *text, size_t *length);

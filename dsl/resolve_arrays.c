@@ -212,8 +212,13 @@ void peal_resolve_arrays(peal_parser *parser)
             array->source = raw->field ? raw->field->source : raw->buffer->source;
         }
     }
-    for (int d = 0; d < parser->family_count; d++)
+    for (int d = 0; d < parser->family_count; d++) {
+        int failures = parser->failures;
         for (int i = 0; i < parser->family[d].count; i++)
-            resolve_member(parser, d, i);
+            if (parser->failures == failures)
+                resolve_member(parser, d, i);
+            else
+                arrays[parser->family[d].first + i].axis_count = 1; /* one message is enough */
+    }
     parser->array_ready = count;
 }

@@ -14,6 +14,11 @@ typedef struct label {
     bool ambiguous; /* several tasks have this name */
 } label;
 
+/* The statements of a body, while copies are added to it. */
+typedef PEAL_LIST(const peal_statement *) statement_list;
+
+enum { MOST_STATEMENTS = 10000 /* where there are copies */ };
+
 typedef struct walk {
     peal_parser *parser;
     int next_id;
@@ -24,12 +29,21 @@ typedef struct walk {
 
 static peal_body resolve_body(walk *w, const raw_body *raw);
 
+/* The loop around a statement: copies are none. */
+static const raw_statement *loop_around(const raw_statement *raw)
+{
+    const raw_statement *parent = raw->parent;
+    while (parent && parent->copies)
+        parent = parent->parent;
+    return parent;
+}
+
 static void add_label(walk *w, const peal_statement *statement, const raw_statement *raw)
 {
     struct peal_name_slot slot;
     label own = {.id = statement->id,
                  .section = w->section,
-                 .parent = raw->parent,
+                 .parent = loop_around(raw),
                  .given = raw->name != NULL};
     if (!raw->name && raw->kind != PEAL_STATEMENT_TASK)
         return;
@@ -47,7 +61,7 @@ static void add_label(walk *w, const peal_statement *statement, const raw_statem
 
 static bool is_around(const raw_statement *loop, const raw_statement *statement)
 {
-    for (const raw_statement *s = statement->parent;; s = s->parent) {
+    for (const raw_statement *s = loop_around(statement);; s = loop_around(s)) {
         if (s == loop)
             return true;
         if (!s)
@@ -65,26 +79,38 @@ static const char *hint_of_labels(walk *w, const char *name)
     return peal_parser_hint(w->parser, name, candidates, count);
 }
 
-static int resolve_after_name(walk *w, const raw_statement *raw, const char *name)
+/* In a copy a name means the statement of this copy, or of one around it. */
+static bool find_label(walk *w, const char *name, struct peal_name_slot *slot)
+{
+    for (int counters = w->parser->bound_count; counters >= 0; counters--)
+        if (peal_name_find(&w->names, peal_name_in_copy(w->parser, name, counters), slot))
+            return true;
+    return false;
+}
+
+static int resolve_after_name(walk *w, const raw_statement *raw, const char *text)
 {
     struct peal_name_slot slot;
-    if (!peal_name_find(&w->names, name, &slot)) {
+    const char *name = peal_name_with_values(w->parser, text, raw->source);
+    if (!name)
+        return -1;
+    if (!find_label(w, name, &slot)) {
         const char *hint = hint_of_labels(w, name);
-        peal_parser_report(w->parser, PEAL_E_INVALID_AFTER, name, raw->source,
+        peal_parser_report(w->parser, PEAL_E_INVALID_AFTER, text, raw->source,
                            hint ? hint : "it names statements further up by their `name:` or task",
                            "`after` names no statement further up: `%s`", name);
         return -1;
     }
     const label *found = &w->labels.item[slot.index];
     if (found->ambiguous) {
-        peal_parser_report(w->parser, PEAL_E_INVALID_AFTER, name, raw->source,
+        peal_parser_report(w->parser, PEAL_E_INVALID_AFTER, text, raw->source,
                            "give the statement a `name:` of its own",
                            "`after` is ambiguous: several tasks are named `%s`", name);
         return -1;
     }
     if (found->section == w->section && is_around(found->parent, raw))
         return found->id;
-    peal_parser_report(w->parser, PEAL_E_INVALID_AFTER, name, raw->source,
+    peal_parser_report(w->parser, PEAL_E_INVALID_AFTER, text, raw->source,
                        "name statements of the same body or of one around it",
                        "`%s` is a statement of another body", name);
     return -1;
@@ -99,25 +125,6 @@ static void resolve_after(walk *w, const raw_statement *raw, peal_statement *out
             ids[out->after_count++] = id;
     }
     out->after = ids;
-}
-
-static bool check_counter(peal_parser *parser, const char *name, peal_source source)
-{
-    struct peal_name_slot slot;
-    if (!peal_is_name(name) || peal_is_reserved(name)) {
-        peal_parser_report(parser, PEAL_E_INVALID_NAME, name, source,
-                           "a name is a letter, then letters, digits, _; words of the language are "
-                           "taken",
-                           "`%s` cannot be the name of a counter", name);
-        return false;
-    }
-    bool taken = peal_name_find(&parser->names, name, &slot);
-    for (int i = 0; i < parser->counter_count; i++)
-        taken = taken || (parser->counter[i] && !strcmp(parser->counter[i], name));
-    if (taken)
-        peal_parser_report(parser, PEAL_E_DUPLICATE_NAME, name, source, NULL,
-                           "the name `%s` is taken", name);
-    return !taken;
 }
 
 /* What depends on ranks or on counters of loops around is known later. */
@@ -172,7 +179,7 @@ static void resolve_repeat(walk *w, const raw_statement *raw, peal_statement *ou
     resolve_limits(parser, desc, loop);
     if (loop->depth >= PEAL_LOOP_DEPTH)
         return; /* reported by the builder */
-    if (desc->as && check_counter(parser, desc->as, raw->source))
+    if (desc->as && peal_counter_is_free(parser, desc->as, raw->source))
         loop->counter = desc->as;
     if (outer_count == 0)
         parser->counter[0] = NULL; /* in setup: there is no step yet */
@@ -219,30 +226,78 @@ static void resolve_kind(walk *w, const raw_statement *raw, peal_statement *out)
     }
 }
 
+/* NULL: it is not there. */
 static const peal_statement *resolve_statement(walk *w, const raw_statement *raw)
 {
-    peal_statement *out = PEAL_ARENA_NEW(w->parser->graph->arena, peal_statement);
+    peal_parser *parser = w->parser;
+    const peal_expr *when = peal_parse_expression(parser, raw->when, raw->source, PEAL_ALLOW_ALL);
+    if (!peal_is_in_copy(parser, &when))
+        return NULL;
+    peal_statement *out = PEAL_ARENA_NEW(parser->graph->arena, peal_statement);
     out->kind = raw->kind;
     out->source = raw->source;
     out->id = w->next_id++;
     out->name = raw->name;
-    out->when = peal_parse_expression(w->parser, raw->when, raw->source, PEAL_ALLOW_ALL);
-    peal_require_boolean(w->parser, out->when, "`when`");
+    out->when = when;
+    peal_require_boolean(parser, out->when, "`when`");
     resolve_after(w, raw, out);
     resolve_kind(w, raw, out);
+    if (out->name && (raw->name || raw->kind == PEAL_STATEMENT_TASK))
+        out->name = peal_name_in_copy(parser, out->name, parser->bound_count);
     add_label(w, out, raw);
     return out;
 }
 
+static void resolve_into(walk *w, const raw_body *raw, statement_list *list);
+
+/* All copies say the same of a mistake: the first one that has some is the last one. */
+static void make_copies(walk *w, const raw_statement *raw, statement_list *list)
+{
+    peal_parser *parser = w->parser;
+    const peal_for_desc *desc = raw->desc;
+    int64_t low, end;
+    if (!desc->for_ || !desc->in) {
+        peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, desc->for_, raw->source,
+                           "for: l, in: [0, 3]", "copies have a counter and its values");
+        return;
+    }
+    if (!peal_counter_is_free(parser, desc->for_, raw->source) ||
+        !peal_resolve_range(parser, desc->in, raw->source, &low, &end) ||
+        parser->bound_count == PEAL_BOUNDS) /* reported by the builder */
+        return;
+    peal_bound *bound = &parser->bound[parser->bound_count++];
+    int failures = parser->failures;
+    for (int64_t i = 0; low < end && i < end - low && parser->failures == failures; i++) {
+        *bound = (peal_bound){desc->for_, desc->down ? end - 1 - i : low + i};
+        if (w->next_id > MOST_STATEMENTS || i >= MOST_STATEMENTS)
+            peal_parser_report(parser, PEAL_E_TOO_MANY_COPIES, desc->in, raw->source,
+                               "a `repeat` counts while the job runs",
+                               "there are more than %d statements with all copies",
+                               MOST_STATEMENTS);
+        else
+            resolve_into(w, &raw->body, list);
+    }
+    parser->bound_count--;
+}
+
+static void resolve_into(walk *w, const raw_body *raw, statement_list *list)
+{
+    for (const raw_statement *s = raw->first; s; s = s->next) {
+        if (s->copies) {
+            make_copies(w, s, list);
+            continue;
+        }
+        const peal_statement *one = resolve_statement(w, s);
+        if (one)
+            PEAL_LIST_ADD(w->parser->graph->arena, list, one);
+    }
+}
+
 static peal_body resolve_body(walk *w, const raw_body *raw)
 {
-    peal_body body = {0};
-    const peal_statement **list =
-        PEAL_ARENA_ARRAY(w->parser->graph->arena, const peal_statement *, raw->count);
-    for (const raw_statement *s = raw->first; s; s = s->next)
-        list[body.count++] = resolve_statement(w, s);
-    body.statement = list;
-    return body;
+    statement_list list = {0};
+    resolve_into(w, raw, &list);
+    return (peal_body){.statement = list.item, .count = list.count};
 }
 
 static void set_counters(peal_parser *parser, const char *step, const char *reason)

@@ -277,6 +277,15 @@ typedef struct peal_loop_desc {
     const char *after[PEAL_GRAPH_AFTER];
 } peal_loop_desc;
 
+/* Copies of statements, one for each value of a counter, made before the run. */
+typedef struct peal_for_desc {
+    size_t size_bytes;
+    peal_source source;
+    const char *for_; /* "l": the counter, a constant in each copy */
+    const char *in;   /* "[0, 3]": its values, the end excluded */
+    bool down;        /* from the last value to the first */
+} peal_for_desc;
+
 /* ---- The graph ------------------------------------------------------------------------------ */
 
 /* Makes an empty graph in *graph. name appears in output; NULL: "graph". PEAL_STATUS_ENVIRONMENT if
@@ -374,9 +383,14 @@ int peal_graph_add_save_desc(peal_graph *graph, const peal_file_desc *desc);
 int peal_graph_begin_repeat_desc(peal_graph *graph, const peal_loop_desc *desc);
 void peal_graph_end_repeat_at(peal_graph *graph, peal_source source);
 
+/* Statements from here up to peal_graph_end_for are copied. */
+int peal_graph_begin_for_desc(peal_graph *graph, const peal_for_desc *desc);
+void peal_graph_end_for_at(peal_graph *graph, peal_source source);
+
 #define peal_graph_begin(graph, section) peal_graph_begin_at((graph), (section), PEAL_HERE)
 #define peal_graph_end(graph)            peal_graph_end_at((graph), PEAL_HERE)
 #define peal_graph_end_repeat(graph)     peal_graph_end_repeat_at((graph), PEAL_HERE)
+#define peal_graph_end_for(graph)        peal_graph_end_for_at((graph), PEAL_HERE)
 
 #ifndef __cplusplus
 #define peal_graph_add_param(graph, ...)                                                           \
@@ -413,6 +427,8 @@ void peal_graph_end_repeat_at(peal_graph *graph, peal_source source);
     peal_graph_add_load_desc((graph), PEAL_DESC(peal_file_desc, __VA_ARGS__))
 #define peal_graph_add_save(graph, ...)                                                            \
     peal_graph_add_save_desc((graph), PEAL_DESC(peal_file_desc, __VA_ARGS__))
+#define peal_graph_begin_for(graph, ...)                                                           \
+    peal_graph_begin_for_desc((graph), PEAL_DESC(peal_for_desc, __VA_ARGS__))
 #define peal_graph_begin_repeat(graph, ...)                                                        \
     peal_graph_begin_repeat_desc((graph), PEAL_DESC(peal_loop_desc, __VA_ARGS__))
 #endif

@@ -215,6 +215,50 @@ static void test_texts_and_memory(void **state)
     peal_graph_destroy(g);
 }
 
+/* Families and copies: the same graph as one that is written out. */
+static void test_copies(void **state)
+{
+    (void)state;
+    peal_graph *g = NULL;
+    assert_int_equal(peal_graph_create("levels", &g), PEAL_STATUS_OK);
+    peal_graph_add_param(g, .name = "n", .value = "16");
+    assert_int_equal(peal_graph_add_define(g, .name = "last", .value = "log2(n) - 2"), 0);
+    peal_graph_add_kernels(g, "k.c", PEAL_HERE);
+    peal_graph_add_field(g, .name = "u", .for_ = "l", .in = "[0, last + 1]", .size = "[n, n]",
+                         .halo = "l + 1", .coarsen = "2 ** l");
+    peal_graph_add_field(g, .name = "v", .like = "u(last)", .halo = "0");
+    peal_graph_add_buffer(g, .name = "s", .for_ = "k", .in = "[3, 5]", .count = "1");
+    peal_graph_begin(g, PEAL_STEP);
+    peal_graph_begin_for(g, .for_ = "l", .in = "[0, last + 1]", .down = true);
+    peal_graph_add_exchange(g, .exchange = {{.name = "u(l)"}}, .when = "l < last");
+    peal_graph_add_task(g, .name = "relax", .box = {.name = "u(l)"}, .update = {{.name = "u(l)"}},
+                        .reduce = {{.name = "s(3)", .combine = "sum"}}, .args = {"1.0 / l"},
+                        .when = "l > 0");
+    peal_graph_end_for(g);
+    peal_graph_add_set(g, .set = "s(4)", .value = "s(3) + 1", .after = {"relax(last)", "relax(1)"});
+    peal_graph_end(g);
+    const peal_graph_data *data = resolve(g);
+    static const char *const arrays[] = {"u(0)", "u(1)", "u(2)", "v", "s(3)", "s(4)"};
+    static const char *const statements[] = {"relax(2)", "exchange u(1)", "relax(1)",
+                                             "exchange u(0)"};
+    assert_int_equal(data->array_count, 6);
+    for (int i = 0; i < 6; i++)
+        assert_string_equal(data->arrays[i].name, arrays[i]);
+    assert_int_equal(data->step.body.count, 5);
+    for (int i = 0; i < 4; i++) {
+        assert_string_equal(data->step.body.statement[i]->name, statements[i]);
+        assert_null(data->step.body.statement[i]->when); /* known to hold */
+    }
+    const peal_statement *set = data->step.body.statement[4];
+    assert_string_equal(data->step.body.statement[0]->u.task.kernel, "relax");
+    assert_int_equal(data->step.body.statement[2]->u.task.access[0].array, 1);
+    assert_int_equal(set->u.set.array, 5);
+    assert_int_equal(set->after_count, 2);
+    assert_int_equal(set->after[0], 0);
+    assert_int_equal(set->after[1], 2);
+    peal_graph_destroy(g);
+}
+
 static void relax(const peal_call *call)
 {
     (void)call;
@@ -377,8 +421,9 @@ int main(void)
         cmocka_unit_test(test_equals_yaml),      cmocka_unit_test(test_contents),
         cmocka_unit_test(test_overrides),        cmocka_unit_test(test_hash),
         cmocka_unit_test(test_short_descriptor), cmocka_unit_test(test_texts_and_memory),
-        cmocka_unit_test(test_statements),       cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_until_and_when),   cmocka_unit_test(test_ghosts),
+        cmocka_unit_test(test_copies),           cmocka_unit_test(test_statements),
+        cmocka_unit_test(test_counts),           cmocka_unit_test(test_until_and_when),
+        cmocka_unit_test(test_ghosts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,8 @@ static void test_statements_share_keys(void **state)
     (void)state;
     for (int id = PEAL_CONTEXT_TASK; id < PEAL_CONTEXT_COUNT; id++) {
         const peal_context *context = peal_context_at((peal_context_id)id);
+        if (id == PEAL_CONTEXT_FOR)
+            continue; /* it is none: copies are made of it */
         assert_non_null(peal_context_find(context, "when"));
         assert_non_null(peal_context_find(context, "name"));
         const peal_key *after = peal_context_find(context, "after");
@@ -86,7 +88,8 @@ static const struct {
                    {PEAL_CONTEXT_PRINT, PEAL_GRAPH_PRINT *SOURCE},
                    {PEAL_CONTEXT_LOAD, 0},
                    {PEAL_CONTEXT_SAVE, 0},
-                   {PEAL_CONTEXT_REPEAT, 0}};
+                   {PEAL_CONTEXT_REPEAT, 0},
+                   {PEAL_CONTEXT_FOR, 1 /* down */}};
 
 /* The words of a copy that still are the caller's, all of which point to one text of his. */
 static int count_shared_words(peal_graph *graph, peal_context_id id)
