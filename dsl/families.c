@@ -127,6 +127,39 @@ int peal_find_declaration(peal_parser *parser, const char *text, size_t *length)
                                                                                        : -1;
 }
 
+/* "u(*)", blanks allowed. */
+static bool names_all(const char *behind)
+{
+    const char *const part[] = {"(", "*", ")"};
+    for (int i = 0; i < 3; i++) {
+        behind += strspn(behind, " ");
+        if (*behind++ != *part[i])
+            return false;
+    }
+    return !behind[strspn(behind, " ")];
+}
+
+peal_members peal_members_of(peal_parser *parser, const char *name, peal_source source)
+{
+    size_t length;
+    int declaration = peal_find_declaration(parser, name, &length);
+    if (declaration < 0 || !names_all(name + length))
+        return (peal_members){.name = name, .source = source, .count = 1};
+    const peal_family *family = &parser->family[declaration];
+    peal_source place = peal_graph_place(parser->graph, name, source);
+    if (family->counter)
+        return (peal_members){.family = family, .source = place, .count = family->count};
+    peal_parser_report(parser, PEAL_E_WRONG_ARRAY_KIND, name, source,
+                       "a family is declared with `for: l, in: [0, 3]`",
+                       "`%s` is no family and has no members", family->name);
+    return (peal_members){.count = 0};
+}
+
+const char *peal_member_name(const peal_parser *parser, const peal_members *members, int index)
+{
+    return members->family ? parser->arrays[members->family->first + index].name : members->name;
+}
+
 /* ---- like ---- */
 
 static int unknown_like(peal_parser *parser, const peal_field_desc *field)

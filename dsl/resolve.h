@@ -25,6 +25,16 @@ bool peal_counter_is_free(peal_parser *parser, const char *name, peal_source sou
 /* The number of the declaration whose name the text begins with, and the name's length; -1: none.
  */
 int peal_find_declaration(peal_parser *parser, const char *text, size_t *length);
+/* What a name in a list means: one array, or of u(*) each member, in order. None after a
+ * diagnostic. */
+typedef struct peal_members {
+    const peal_family *family; /* NULL: `name` alone */
+    const char *name;
+    peal_source source; /* for what is said of them */
+    int count;
+} peal_members;
+peal_members peal_members_of(peal_parser *parser, const char *name, peal_source source);
+const char *peal_member_name(const peal_parser *parser, const peal_members *members, int index);
 /* Fields and buffers; then the topology. */
 void peal_resolve_arrays(peal_parser *parser);
 void peal_resolve_topology(peal_parser *parser);

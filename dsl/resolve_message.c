@@ -4,53 +4,74 @@
 
 #include <string.h>
 
+typedef struct exchange_parse {
+    peal_parser *parser;
+    peal_exchange_item list[PEAL_GRAPH_EXCHANGE];
+    int count;
+} exchange_parse;
+
+static void resolve_item(exchange_parse *e, const peal_access_desc *item, const char *name,
+                         peal_source source)
+{
+    peal_parser *parser = e->parser;
+    peal_exchange_item to = {.footprint = PEAL_FOOTPRINT_WHOLE,
+                             .source = peal_graph_place(parser->graph, name, source)};
+    to.array = peal_resolve_array_name(parser, name, source, "`exchange`");
+    if (to.array < 0)
+        return;
+    const peal_array *array = &parser->arrays[to.array];
+    bool twice = false, good = true;
+    for (int i = 0; i < e->count; i++)
+        twice = twice || e->list[i].array == to.array;
+    if (array->kind != PEAL_ARRAY_FIELD)
+        peal_parser_report(parser, PEAL_E_WRONG_ARRAY_KIND, name, source,
+                           "buffers have no halo; send and recv them", "`%s` is not a field",
+                           array->name);
+    else if (twice)
+        peal_parser_report(parser, PEAL_E_DUPLICATE_ARRAY, name, source, NULL,
+                           "`%s` stands twice in an exchange", array->name);
+    else if ((item->grow && item->star) || item->box || item->per_tile || item->tile)
+        peal_parser_report(parser, PEAL_E_CONFLICTING_KEYS, name, source, NULL,
+                           "an exchange takes all of the halo, or grow or star of it");
+    else if (e->count == PEAL_GRAPH_EXCHANGE)
+        peal_parser_report(parser, PEAL_E_TOO_MANY_ACCESSES, name, source, "write two exchanges",
+                           "an exchange has at most %d fields", PEAL_GRAPH_EXCHANGE);
+    else {
+        if (item->grow || item->star) {
+            to.footprint = item->grow ? PEAL_FOOTPRINT_GROW : PEAL_FOOTPRINT_STAR;
+            good = peal_parse_amount(parser, item->grow ? item->grow : item->star, source,
+                                     PEAL_ALLOW_UNIFORM | PEAL_ALLOW_COUNTERS, array->axis_count,
+                                     &to.amount);
+        }
+        if (good)
+            e->list[e->count++] = to;
+    }
+}
+
 void peal_resolve_exchange(peal_parser *parser, const peal_exchange_desc *desc, peal_statement *out)
 {
     peal_arena *arena = parser->graph->arena;
-    peal_exchange_item *list = PEAL_ARENA_ARRAY(arena, peal_exchange_item, PEAL_GRAPH_EXCHANGE);
-    int count = 0, given = 0;
+    exchange_parse *e = PEAL_ARENA_NEW(arena, exchange_parse);
+    int given = 0;
+    e->parser = parser;
     for (; given < PEAL_GRAPH_EXCHANGE && desc->exchange[given].name; given++) {
         const peal_access_desc *item = &desc->exchange[given];
         peal_source source = item->source.line > 0 ? item->source : desc->source;
-        peal_exchange_item *to = &list[count];
-        *to = (peal_exchange_item){.footprint = PEAL_FOOTPRINT_WHOLE,
-                                   .source = peal_graph_place(parser->graph, item->name, source)};
-        to->array = peal_resolve_array_name(parser, item->name, source, "`exchange`");
-        if (to->array < 0)
-            continue;
-        const peal_array *array = &parser->arrays[to->array];
-        bool twice = false;
-        for (int i = 0; i < count; i++)
-            twice = twice || list[i].array == to->array;
-        if (array->kind != PEAL_ARRAY_FIELD)
-            peal_parser_report(parser, PEAL_E_WRONG_ARRAY_KIND, item->name, source,
-                               "buffers have no halo; send and recv them", "`%s` is not a field",
-                               array->name);
-        else if (twice)
-            peal_parser_report(parser, PEAL_E_DUPLICATE_ARRAY, item->name, source, NULL,
-                               "`%s` stands twice in an exchange", array->name);
-        else if ((item->grow && item->star) || item->box || item->per_tile || item->tile)
-            peal_parser_report(parser, PEAL_E_CONFLICTING_KEYS, item->name, source, NULL,
-                               "an exchange takes all of the halo, or grow or star of it");
-        else if (!item->grow && !item->star)
-            count++;
-        else {
-            to->footprint = item->grow ? PEAL_FOOTPRINT_GROW : PEAL_FOOTPRINT_STAR;
-            count += peal_parse_amount(parser, item->grow ? item->grow : item->star, source,
-                                       PEAL_ALLOW_UNIFORM | PEAL_ALLOW_COUNTERS, array->axis_count,
-                                       &to->amount);
-        }
+        peal_members members = peal_members_of(parser, item->name, source);
+        int failures = parser->failures;
+        for (int i = 0; i < members.count && parser->failures == failures; i++)
+            resolve_item(e, item, peal_member_name(parser, &members, i), members.source);
     }
     if (given == 0)
         peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, NULL, desc->source, NULL,
                            "an exchange names no field");
-    out->u.exchange.item = list;
-    out->u.exchange.item_count = count;
+    out->u.exchange.item = e->list;
+    out->u.exchange.item_count = e->count;
     if (!out->name) {
         out->name = "exchange";
-        for (int i = 0; i < count; i++)
+        for (int i = 0; i < e->count; i++)
             out->name =
-                peal_arena_print(arena, "%s %s", out->name, parser->arrays[list[i].array].name);
+                peal_arena_print(arena, "%s %s", out->name, parser->arrays[e->list[i].array].name);
     }
 }
 

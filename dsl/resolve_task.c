@@ -138,40 +138,70 @@ static void resolve_access(task_parse *t, const peal_access_desc *desc, peal_acc
     t->access[t->access_count++] = out;
 }
 
+/* The members of u(*), up to the first mistake, one by one. */
+static void resolve_members(task_parse *t, const peal_access_desc *desc, peal_access_mode mode)
+{
+    peal_members members =
+        peal_members_of(t->parser, desc->name, desc->source.line > 0 ? desc->source : t->source);
+    int failures = t->parser->failures;
+    for (int i = 0; i < members.count && t->parser->failures == failures; i++) {
+        peal_access_desc one = *desc;
+        one.name = peal_member_name(t->parser, &members, i);
+        one.source = members.source;
+        resolve_access(t, &one, mode);
+    }
+}
+
 static void resolve_accesses(task_parse *t)
 {
     const peal_access_desc *lists[] = {t->desc->read, t->desc->update, t->desc->write};
     for (int mode = 0; mode < 3; mode++)
         for (int i = 0; i < PEAL_CALL_VIEWS && lists[mode][i].name; i++)
-            resolve_access(t, &lists[mode][i], (peal_access_mode)mode);
+            resolve_members(t, &lists[mode][i], (peal_access_mode)mode);
+}
+
+static bool resolve_reduction(peal_parser *parser, const char *name, const char *combine,
+                              peal_source place, bool of_task, peal_reduction *out)
+{
+    static const char *const combines[] = {"sum", "min", "max"};
+    int array = peal_resolve_array_name(parser, name, place, "`reduce`");
+    int index =
+        peal_parse_word(parser, combine ? combine : "", place, "way to combine", combines, 3);
+    if (array < 0 || index < 0)
+        return false;
+    const peal_array *a = &parser->arrays[array];
+    if (of_task ? !peal_is_one_element(parser, a) : a->kind == PEAL_ARRAY_FIELD) {
+        peal_parser_report(parser, PEAL_E_WRONG_ARRAY_KIND, name, place,
+                           of_task ? "declare one: buffers: {d2: {}}"
+                                   : "let a task reduce it into a buffer: reduce: {d2: sum}",
+                           of_task ? "`%s` is not a buffer of one element"
+                                   : "`%s` is a field; buffers are reduced over ranks",
+                           a->name);
+        return false;
+    }
+    *out = (peal_reduction){.array = array,
+                            .combine = (peal_combine)index,
+                            .source = peal_graph_place(parser->graph, name, place)};
+    return true;
 }
 
 int peal_resolve_reductions(peal_parser *parser, const peal_reduce_desc *desc, peal_source source,
                             bool of_task, peal_reduction *out)
 {
-    static const char *const combines[] = {"sum", "min", "max"};
     int count = 0;
     for (int i = 0; i < PEAL_CALL_PARTIALS && desc[i].name; i++) {
-        peal_source place = desc[i].source.line > 0 ? desc[i].source : source;
-        int array = peal_resolve_array_name(parser, desc[i].name, place, "`reduce`");
-        const char *combine = desc[i].combine ? desc[i].combine : "";
-        int index = peal_parse_word(parser, combine, place, "way to combine", combines, 3);
-        if (array < 0 || index < 0)
-            continue;
-        const peal_array *a = &parser->arrays[array];
-        if (of_task ? !peal_is_one_element(parser, a) : a->kind == PEAL_ARRAY_FIELD) {
-            peal_parser_report(parser, PEAL_E_WRONG_ARRAY_KIND, desc[i].name, place,
-                               of_task ? "declare one: buffers: {d2: {}}"
-                                       : "let a task reduce it into a buffer: reduce: {d2: sum}",
-                               of_task ? "`%s` is not a buffer of one element"
-                                       : "`%s` is a field; buffers are reduced over ranks",
-                               a->name);
-            continue;
+        peal_members members = peal_members_of(parser, desc[i].name,
+                                               desc[i].source.line > 0 ? desc[i].source : source);
+        int failures = parser->failures;
+        for (int m = 0; m < members.count && parser->failures == failures; m++) {
+            const char *name = peal_member_name(parser, &members, m);
+            if (count == PEAL_CALL_PARTIALS)
+                peal_parser_report(parser, PEAL_E_TOO_MANY_ACCESSES, name, members.source, NULL,
+                                   "at most %d buffers are reduced at once", PEAL_CALL_PARTIALS);
+            else
+                count += resolve_reduction(parser, name, desc[i].combine, members.source, of_task,
+                                           &out[count]);
         }
-        out[count++] =
-            (peal_reduction){.array = array,
-                             .combine = (peal_combine)index,
-                             .source = peal_graph_place(parser->graph, desc[i].name, place)};
     }
     return count;
 }
