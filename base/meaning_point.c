@@ -72,14 +72,24 @@ static peal_term named_term(peal_meanings *m, const peal_expr *e, const peal_pro
     return key;
 }
 
-/* A whole number where the other value is real is no term of its kind: anything. */
+/* As a value of a real choice. */
+static peal_term real_of(peal_meanings *m, peal_term t)
+{
+    const peal_value one = {.kind = PEAL_REAL, .u.real = 1};
+    return m->item[t].kind == PEAL_INTEGER
+               ? peal_term_operator(m, PEAL_OPERATOR_MULTIPLY, t, value_term(m, &one))
+               : t;
+}
+
 static peal_term choice_of(peal_meanings *m, const peal_expr *e, const peal_program_point *point)
 {
     peal_term holds = peal_meaning_of(m, e->operand[0], point);
     peal_term one = peal_meaning_of(m, e->operand[1], point);
     peal_term other = peal_meaning_of(m, e->operand[2], point);
-    if (m->item[one].kind != m->item[other].kind)
-        return peal_term_variable(m, PEAL_REAL, false);
+    if (m->item[one].kind != m->item[other].kind) {
+        one = real_of(m, one);
+        other = real_of(m, other);
+    }
     return peal_term_select(m, holds, one, other);
 }
 
@@ -281,7 +291,9 @@ void peal_statement_writes(const peal_statement *statement, void (*visit)(void *
         break;
     case PEAL_STATEMENT_EXCHANGE:
         for (int i = 0; i < statement->u.exchange.item_count; i++)
-            visit(user, statement->u.exchange.item[i].array);
+            visit(user, statement->u.exchange.item[i].into >= 0
+                            ? statement->u.exchange.item[i].into
+                            : statement->u.exchange.item[i].array);
         break;
     case PEAL_STATEMENT_RECV:
         visit(user, statement->u.message.points.array);

@@ -253,6 +253,7 @@ static raw_statement *new_statement(peal_graph *graph, peal_context_id id, const
     own->name = text_of(context, "name", desc);
     own->when = text_of(context, "when", desc);
     own->copies = id == PEAL_CONTEXT_FOR;
+    own->is_copy = id == PEAL_CONTEXT_COPY;
     if (after)
         memcpy(own->after, peal_key_member(after, desc), sizeof(own->after));
     own->desc = desc;
@@ -345,6 +346,11 @@ int peal_graph_add_load_desc(peal_graph *graph, const peal_file_desc *desc)
 int peal_graph_add_save_desc(peal_graph *graph, const peal_file_desc *desc)
 {
     return peal_graph_add_statement(graph, PEAL_CONTEXT_SAVE, desc);
+}
+
+int peal_graph_add_copy_desc(peal_graph *graph, const peal_copy_desc *desc)
+{
+    return peal_graph_add_statement(graph, PEAL_CONTEXT_COPY, desc);
 }
 
 int peal_graph_begin_repeat_desc(peal_graph *graph, const peal_loop_desc *desc)

@@ -28,6 +28,7 @@ struct raw_statement {
     const char *name, *when;
     const char *after[PEAL_GRAPH_AFTER];
     const void *desc; /* peal_*_desc of the kind */
+    bool is_copy;     /* EXCHANGE: desc is a peal_copy_desc */
     bool copies;      /* a `for`, not a loop: desc is a peal_for_desc, and kind REPEAT */
     raw_body body;    /* of these two */
 };

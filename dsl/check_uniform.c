@@ -167,7 +167,7 @@ static array_state task_state(const uniform_check *c, const peal_statement *s)
 {
     const peal_task_statement *task = &s->u.task;
     array_state state = {.differs = c->never, .root = -1};
-    if (task->box.kind != PEAL_POINTS_ONE)
+    if (!peal_visits_the_same(c->parser, task))
         return (array_state){.differs = c->always, .by = s, .root = -1};
     for (int i = 0; i < task->access_count; i++)
         if (task->access[i].mode != PEAL_WRITE_ACCESS)
@@ -190,7 +190,8 @@ static array_state value_of(const uniform_check *c, const peal_statement *s)
         break;
     case PEAL_STATEMENT_LOAD: /* of one file by all ranks, which nobody saves meanwhile
                                  (PEAL_E_FILE_RACE) */
-        if (c->parser->arrays[s->u.file.array].kind == PEAL_ARRAY_BUFFER &&
+        if ((c->parser->arrays[s->u.file.array].kind == PEAL_ARRAY_BUFFER ||
+             c->parser->arrays[s->u.file.array].replicated) &&
             !peal_template_names(s->u.file.file, "rank"))
             own = (array_state){.differs = c->never, .root = -1};
         break;
@@ -221,6 +222,47 @@ static void look_at_print(uniform_check *c, const peal_statement *s)
         peal_warn(c->parser->diagnostics, PEAL_E_PRINT_DIFFERS_BY_RANK, item->value->source,
                   "print what allreduce gives; rank 0's value is printed",
                   "column `%s` may differ from rank to rank", item->name);
+    }
+}
+
+typedef struct copy_visit {
+    uniform_check *c;
+    const peal_statement *s;
+} copy_visit;
+
+/* The copies of a replicated field are equal, or it is refused. */
+static void look_at_copies(void *user, int array)
+{
+    const copy_visit *v = user;
+    uniform_check *c = v->c;
+    if (array < 0 || !c->parser->arrays[array].replicated || !may_hold(c, c->state[array].differs))
+        return;
+    const array_state *state = &c->state[array];
+    bool reads = state->root >= 0 && state->root != array;
+    const char *name = reads ? c->parser->arrays[state->root].name : "";
+    if (!c->warned[v->s->id])
+        peal_parser_report(c->parser, PEAL_E_COPIES_DIFFER, NULL, v->s->source,
+                           "make it of replicated fields and of what allreduce gives; `when` too",
+                           "the ranks' copies of `%s` may differ behind `%s`: %s%s%s",
+                           c->parser->arrays[array].name, v->s->name,
+                           reads ? "it reads `" : "each rank does it in its own way", name,
+                           reads ? "`, which is not the same on all ranks" : "");
+    c->warned[v->s->id] = true;
+    c->state[array] = (array_state){.differs = c->never, .root = -1};
+}
+
+/* All ranks get the same values, whoever has them. */
+static void run_copy(uniform_check *c, const peal_statement *s)
+{
+    for (int i = 0; i < s->u.exchange.item_count; i++) {
+        int from = s->u.exchange.item[i].array, into = s->u.exchange.item[i].into;
+        bool all = c->parser->arrays[into].replicated;
+        c->value = (array_state){.differs = all ? c->never : c->always, .by = s, .root = -1};
+        if (all && c->parser->arrays[from].replicated)
+            c->value = state_of_array(c, from);
+        write_value(c, into);
+        if (c->when_state.differs == c->never) /* else that has been told */
+            look_at_copies(&(copy_visit){c, s}, into);
     }
 }
 
@@ -352,7 +394,7 @@ static bool is_collective(const uniform_check *c, const peal_statement *s)
     bool file = s->kind == PEAL_STATEMENT_LOAD || s->kind == PEAL_STATEMENT_SAVE;
     if (file)
         return c->parser->arrays[s->u.file.array].kind == PEAL_ARRAY_FIELD;
-    return s->kind == PEAL_STATEMENT_SWAP || s->kind == PEAL_STATEMENT_REPEAT;
+    return s->kind == PEAL_STATEMENT_SWAP || s->kind == PEAL_STATEMENT_REPEAT || peal_is_copy(s);
 }
 
 static bool is_communication(const peal_statement *s)
@@ -370,7 +412,7 @@ static void look_at_when(uniform_check *c, const peal_statement *s)
     if (!may_hold(c, c->when_state.differs))
         c->when_state.differs = c->never;
     else if (is_collective(c, s))
-        refuse(c, s->when, c->always, "`when` of a swap, a loop or a field's file");
+        refuse(c, s->when, c->always, "`when` of a swap, a loop, a copy or a field's file");
     else if (runtime && is_communication(s))
         refuse(c, s->when, c->always, when_of_message);
     if (!c->when_state.by && c->when_state.root < 0)
@@ -391,9 +433,14 @@ static void run_statement(uniform_check *c, const peal_statement *s)
     case PEAL_STATEMENT_PRINT:
         look_at_print(c, s);
         break;
+    case PEAL_STATEMENT_EXCHANGE: /* a halo has what its owner has, or an image */
+        if (peal_is_copy(s))
+            run_copy(c, s);
+        break;
     default:
         c->value = value_of(c, s);
         peal_statement_writes(s, write_value, c);
+        peal_statement_writes(s, look_at_copies, &(copy_visit){c, s});
     }
     peal_program_point_pass(c->m, &c->point, s, when);
 }
@@ -406,6 +453,8 @@ static void run_body(uniform_check *c, const peal_body *body)
 
 static bool starts_same(const peal_array *array)
 {
+    if (array->replicated && !array->data)
+        return true;
     if (array->kind == PEAL_ARRAY_FIELD || (array->file && strchr(array->file, '{')))
         return false;
     for (int i = 0; i < array->value_count; i++)

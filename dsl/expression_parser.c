@@ -102,6 +102,13 @@ static const peal_expr *new_choice(peal_cursor *c, peal_source place,
                                    const peal_expr *const operand[3])
 {
     static const char *const names[] = {"an integer", "a real number", "a boolean", "a text"};
+    peal_value_kind holds = peal_expr_kind_of(operand[0], c->parser->data);
+    if (holds != PEAL_BOOLEAN) {
+        peal_parser_report(c->parser, PEAL_E_WRONG_VALUE_TYPE, NULL, place,
+                           "a condition compares: a if x > 0 else b", "`if` cannot take %s",
+                           names[holds]);
+        return NULL;
+    }
     peal_value_kind one = peal_expr_kind_of(operand[1], c->parser->data);
     peal_value_kind other = peal_expr_kind_of(operand[2], c->parser->data);
     if (one != other && (one > PEAL_REAL || other > PEAL_REAL)) {
@@ -248,6 +255,17 @@ static const peal_expr *parse_power(peal_cursor *c)
     return operand[1] ? new_early_operator(c, PEAL_OPERATOR_POWER, at, place, 2, operand) : NULL;
 }
 
+/* Whether 2^63 stands here, and nothing that binds more than a sign. */
+static bool is_opposite_of_least(const char *at)
+{
+    if (strncmp(at, "9223372036854775808", 19) || peal_is_word_byte(at[19]) || at[19] == '.')
+        return false;
+    at += 19;
+    while (isspace((unsigned char)*at))
+        at++;
+    return strncmp(at, "**", 2) != 0;
+}
+
 static const peal_expr *parse_sign(peal_cursor *c)
 {
     peal_cursor_skip(c);
@@ -257,9 +275,8 @@ static const peal_expr *parse_sign(peal_cursor *c)
     if (!enter(c, start))
         return NULL;
     peal_cursor_skip(c);
-    if (*start == '-' && !strncmp(c->at, "9223372036854775808", 19) &&
-        !peal_is_word_byte(c->at[19]) &&
-        c->at[19] != '.') { /* the one integer whose opposite doesn't fit */
+    if (*start == '-' &&
+        is_opposite_of_least(c->at)) { /* the one integer whose opposite doesn't fit */
         peal_expr *least = new_node(c, PEAL_EXPR_CONSTANT, start);
         least->value.u.integer = INT64_MIN;
         c->at += 19;
@@ -428,7 +445,6 @@ const peal_expr *peal_parse_one(peal_cursor *c)
 {
     peal_cursor_skip(c);
     const char *start = c->at;
-    c->depth = 0;
     const peal_expr *expr = parse_choice(c);
     if (!expr)
         return NULL;

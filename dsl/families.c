@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { CANDIDATES = 256, MOST_MEMBERS = 1 << 16 };
+enum { CANDIDATES = 256, MOST_MEMBERS = 1 << 16, MOST_ARRAYS = 1 << 20, MOST_LIKE = 256 };
 
 /* ---- members ---- */
 
@@ -53,12 +53,10 @@ static bool take_index(peal_cursor *c, const char *name, int64_t *out)
 {
     peal_value value;
     unsigned allow = c->parser->allow;
-    int depth = c->depth;
     c->parser->allow = 0;
     const char *start = ++c->at;
     const peal_expr *expr = peal_parse_one(c);
     c->parser->allow = allow;
-    c->depth = depth;
     if (!expr)
         return false;
     peal_cursor_skip(c);
@@ -103,7 +101,7 @@ int peal_resolve_member(peal_cursor *c, const char *at, int declaration)
     }
     if (!take_index(c, family->name, &index))
         return -1;
-    if (index >= family->low && index - family->low < family->count)
+    if (index >= family->low && (uint64_t)index - (uint64_t)family->low < (uint64_t)family->count)
         return family->first + (int)(index - family->low);
     peal_parser_report(c->parser, PEAL_E_UNKNOWN_NAME, at, c->source,
                        peal_arena_print(c->parser->graph->arena,
@@ -175,16 +173,22 @@ static int unknown_like(peal_parser *parser, const peal_field_desc *field)
     return -1;
 }
 
-static bool bind(peal_family *family, const char *name, int64_t value)
+static bool bind(peal_parser *parser, peal_family *family, const char *name, int64_t value)
 {
-    if (family->bound_count == PEAL_FAMILY_BOUNDS)
-        return false;
-    family->bound[family->bound_count++] = (peal_bound){name, value};
-    return true;
+    if (family->bound_count < PEAL_FAMILY_BOUNDS) {
+        family->bound[family->bound_count++] = (peal_bound){name, value};
+        return true;
+    }
+    peal_parser_report(parser, PEAL_E_INVALID_LIKE, family->field.like, family->field.source,
+                       "say what the field is, without `like`",
+                       "`%s` is like a member of a family that is like another one's, more than %d "
+                       "deep",
+                       family->name, PEAL_FAMILY_BOUNDS);
+    return false;
 }
 
 /* Takes over the keys that the field doesn't say; of a member its counter's value instead. */
-static bool merge(peal_parser *parser, int declaration);
+static bool merge(peal_parser *parser, int declaration, int depth);
 
 static bool take_over(peal_parser *parser, peal_family *own, int other)
 {
@@ -192,7 +196,7 @@ static bool take_over(peal_parser *parser, peal_family *own, int other)
     const peal_family *like = &parser->family[other];
     const char *text = own->field.like + word_length(own->field.like);
     peal_cursor c = {.parser = parser, .at = text, .source = own->field.source};
-    int64_t index = 0;
+    int64_t index = 0, low, end;
     peal_cursor_skip(&c);
     bool member = *c.at == '(';
     if (member && !like->field.for_) {
@@ -207,10 +211,20 @@ static bool take_over(peal_parser *parser, peal_family *own, int other)
         peal_syntax_error(&c, c.at, "like: u, or like: u(2)", "expected the end of the name");
         return false;
     }
+    if (member && !peal_resolve_range(parser, like->field.in, like->field.source, &low, &end))
+        return false;
+    if (member && (index < low || index >= end)) {
+        peal_parser_report(parser, PEAL_E_UNKNOWN_NAME, own->field.like, own->field.source,
+                           peal_arena_print(parser->graph->arena,
+                                            "it has `%s(%" PRId64 ")` to `%s(%" PRId64 ")`",
+                                            like->name, low, like->name, end - 1),
+                           "there is no `%s(%" PRId64 ")`", like->name, index);
+        return false;
+    }
     for (int i = 0; i < like->bound_count; i++)
-        if (!bind(own, like->bound[i].name, like->bound[i].value))
+        if (!bind(parser, own, like->bound[i].name, like->bound[i].value))
             return false;
-    if (member && !bind(own, like->field.for_, index))
+    if (member && !bind(parser, own, like->field.for_, index))
         return false;
     for (int i = 0; i < keys->key_count; i++) {
         const char **mine = peal_key_member(&keys->key[i], &own->field);
@@ -221,7 +235,7 @@ static bool take_over(peal_parser *parser, peal_family *own, int other)
     return true;
 }
 
-static bool merge(peal_parser *parser, int declaration)
+static bool merge(peal_parser *parser, int declaration, int depth)
 {
     peal_family *own = &parser->family[declaration];
     size_t length;
@@ -239,7 +253,13 @@ static bool merge(peal_parser *parser, int declaration)
         int other = peal_find_declaration(parser, own->field.like, &length);
         if (other < 0 || !parser->graph->arrays.item[other].field)
             other = unknown_like(parser, &own->field);
-        good = other >= 0 && merge(parser, other) && own->state == PEAL_FAMILY_MERGING &&
+        if (depth > MOST_LIKE) {
+            peal_parser_report(parser, PEAL_E_INVALID_LIKE, own->field.like, own->field.source,
+                               "declare the field that it comes to first",
+                               "`like` leads through more than %d fields", MOST_LIKE);
+            other = -1;
+        }
+        good = other >= 0 && merge(parser, other, depth + 1) && own->state == PEAL_FAMILY_MERGING &&
                take_over(parser, own, other);
     }
     own->state = good ? PEAL_FAMILY_MERGED : PEAL_FAMILY_BROKEN;
@@ -268,7 +288,15 @@ static void count_members(peal_parser *parser, peal_family *family, const char *
     if (!peal_counter_is_free(parser, counter, source) ||
         !peal_resolve_range(parser, range, source, &low, &end))
         return;
-    if (low >= end || end - low > MOST_MEMBERS) {
+    for (int i = 0; i < family->bound_count; i++)
+        if (!strcmp(family->bound[i].name, counter)) {
+            peal_parser_report(parser, PEAL_E_DUPLICATE_NAME, counter, source,
+                               "take another name for this family's counter",
+                               "`%s` is %" PRId64 " in what `%s` is like", counter,
+                               family->bound[i].value, family->name);
+            return;
+        }
+    if (low >= end || (uint64_t)end - (uint64_t)low > MOST_MEMBERS) {
         peal_parser_report(parser, PEAL_E_VALUE_OUT_OF_RANGE, range, source,
                            low >= end ? "in: [0, 3] is 0, 1, 2" : NULL,
                            "a family has 1 to %d members, not those of [%" PRId64 ", %" PRId64 "]",
@@ -318,7 +346,7 @@ int peal_resolve_families(peal_parser *parser)
         const raw_array *raw = &graph->arrays.item[i];
         peal_family *family = &parser->family[i];
         if (raw->field)
-            merge(parser, i);
+            merge(parser, i, 0);
         family->first = arrays;
         if (raw->field)
             count_members(parser, family, family->field.for_, family->field.in, raw->field->data,
@@ -326,6 +354,13 @@ int peal_resolve_families(peal_parser *parser)
         else
             count_members(parser, family, raw->buffer->for_, raw->buffer->in, raw->buffer->data,
                           raw->buffer->source);
+        if (family->count > MOST_ARRAYS - arrays) {
+            peal_parser_report(parser, PEAL_E_VALUE_OUT_OF_RANGE, family->name,
+                               raw->field ? raw->field->source : raw->buffer->source, NULL,
+                               "there are more than %d fields and buffers", MOST_ARRAYS);
+            family->count = 1;
+            family->counter = NULL;
+        }
         arrays += family->count;
     }
     return arrays;

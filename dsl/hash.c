@@ -105,6 +105,8 @@ static void add_array(hash_state *h, const peal_array *array)
     add_integer(h, array->kind);
     add_integer(h, array->type);
     add_integer(h, array->axis_count);
+    if (array->replicated) /* others have the hash that they had */
+        add_integer(h, array->replicated);
     add_exprs(h, array->size, PEAL_AXES);
     add_amount(h, &array->halo);
     add_exprs(h, array->align, PEAL_AXES);
@@ -192,6 +194,8 @@ static void add_kind(hash_state *h, const peal_statement *s)
     case PEAL_STATEMENT_EXCHANGE:
         for (int i = 0; i < s->u.exchange.item_count; i++) {
             add_integer(h, s->u.exchange.item[i].array);
+            if (s->u.exchange.item[i].into >= 0)
+                add_integer(h, s->u.exchange.item[i].into);
             add_integer(h, s->u.exchange.item[i].footprint);
             add_amount(h, &s->u.exchange.item[i].amount);
         }

@@ -13,5 +13,7 @@
 
 /* The contexts before PEAL_CONTEXT_SPEC (machine_keys.c). */
 extern const peal_context peal_machine_contexts[PEAL_CONTEXT_SPEC];
+/* Those of statements (statement_keys.c). */
+extern const peal_context peal_statement_contexts[PEAL_CONTEXT_COUNT - PEAL_CONTEXT_TASK];
 
 #endif

@@ -114,6 +114,7 @@ typedef enum peal_context_id {
     PEAL_CONTEXT_LOAD,
     PEAL_CONTEXT_SAVE,
     PEAL_CONTEXT_REPEAT,
+    PEAL_CONTEXT_COPY,
     PEAL_CONTEXT_FOR,
     PEAL_CONTEXT_COUNT
 } peal_context_id;

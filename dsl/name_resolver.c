@@ -204,8 +204,12 @@ static const peal_expr *resolve_array(peal_cursor *c, const char *word, const ch
     if (index < 0)
         return NULL;
     if (index >= parser->array_ready)
-        return refuse(c, at, "declare it further up", word,
-                      "fields and buffers may only use those that are declared before them");
+        return refuse(c, at,
+                      parser->family[declaration].first <= parser->array_ready &&
+                              parser->family[declaration].counter
+                          ? "members of a family may not name each other"
+                          : "declare it further up",
+                      word, "fields and buffers may only use those that are declared before them");
     if (*c->at == '.')
         return resolve_member(c, word, at, index);
     if (!(parser->allow & PEAL_ALLOW_ELEMENTS))

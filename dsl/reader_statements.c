@@ -15,6 +15,7 @@ typedef union statement_desc {
     peal_print_row_desc print;
     peal_file_desc file;
     peal_loop_desc loop;
+    peal_copy_desc copy;
     peal_for_desc copies;
 } statement_desc;
 

@@ -16,6 +16,8 @@ bool peal_resolve_range(peal_parser *parser, const char *text, peal_source sourc
 /* False: a statement of a copy cannot be done there, by what is known before the run. A condition
  * that holds for good becomes none. */
 bool peal_is_in_copy(const peal_parser *parser, const peal_expr **when);
+/* A file's name with {l} replaced where l is a counter of `for`; others are left. */
+const char *peal_file_in_copy(const peal_parser *parser, const char *text);
 /* A statement's name with the values of the outermost counters of `for`: "relax(2,1)". */
 const char *peal_name_in_copy(const peal_parser *parser, const char *name, int counters);
 /* "relax(l - 1)" with the values that are meant, another text as it is; NULL after a diagnostic. */
@@ -59,10 +61,14 @@ bool peal_is_one_element(const peal_parser *parser, const peal_array *array);
  * PEAL_ALLOW_ELEMENTS, may be counted at run time. */
 bool peal_resolve_points(peal_parser *parser, const peal_points_desc *desc, peal_source source,
                          unsigned allow, bool message, peal_points *out);
+/* Whether a task visits the same points of the same tiles on every rank: once, or those of a field
+ * that every rank has. */
+bool peal_visits_the_same(const peal_parser *parser, const peal_task_statement *task);
 /* Statements of each kind (resolve_task.c, resolve_message.c, resolve_simple.c). */
 void peal_resolve_task(peal_parser *parser, const peal_task_desc *desc, peal_statement *out);
 void peal_resolve_exchange(peal_parser *parser, const peal_exchange_desc *desc,
                            peal_statement *out);
+void peal_resolve_copy(peal_parser *parser, const peal_copy_desc *desc, peal_statement *out);
 void peal_resolve_message(peal_parser *parser, const peal_message_desc *desc, peal_statement *out);
 void peal_resolve_rank_reduce(peal_parser *parser, const peal_rank_reduce_desc *desc, bool everyone,
                               peal_statement *out);

@@ -87,6 +87,20 @@ static void resolve_axes(peal_parser *parser, const char *text, const peal_field
                         out);
 }
 
+static void resolve_replicated(peal_parser *parser, const peal_field_desc *field, peal_array *out)
+{
+    peal_value value;
+    const peal_expr *expr = peal_parse_expression(parser, field->replicated, field->source, 0);
+    if (!expr || !peal_require_boolean(parser, expr, "`replicated`"))
+        return;
+    if (peal_constant_value(parser, expr, &value))
+        out->replicated = value.u.boolean;
+    else
+        peal_parser_report(parser, PEAL_E_VALUE_NOT_KNOWN_YET, NULL, expr->source,
+                           "it is made of numbers, params, defines and counters of `for`",
+                           "`replicated` is known before the run, whatever the number of ranks");
+}
+
 static void resolve_field(peal_parser *parser, const peal_family *family, peal_array *out)
 {
     const peal_field_desc field = family->field;
@@ -102,6 +116,7 @@ static void resolve_field(peal_parser *parser, const peal_family *family, peal_a
     resolve_axes(parser, field.align, &field, "align", out->axis_count, out->align);
     resolve_axes(parser, field.stagger, &field, "stagger", out->axis_count, out->stagger);
     resolve_axes(parser, field.coarsen, &field, "coarsen", out->axis_count, out->coarsen);
+    resolve_replicated(parser, &field, out);
 }
 
 static void resolve_values(peal_parser *parser, const peal_buffer_desc *buffer, peal_array *out)
@@ -155,8 +170,9 @@ static void resolve_buffer(peal_parser *parser, const peal_buffer_desc *buffer, 
         out->axis_count = out->points.array >= 0 ? parser->arrays[out->points.array].axis_count
                                                  : out->points.ranges.axis_count;
     if (buffer->file) {
-        peal_check_template(parser, buffer->file, buffer->source);
-        out->file = buffer->file;
+        out->file = peal_file_in_copy(parser, buffer->file);
+        peal_check_template(parser, out->file,
+                            peal_graph_place(parser->graph, buffer->file, buffer->source));
     }
     if (buffer->values)
         resolve_values(parser, buffer, out);

@@ -37,6 +37,34 @@ bool peal_is_in_copy(const peal_parser *parser, const peal_expr **when)
     return holds;
 }
 
+const char *peal_file_in_copy(const peal_parser *parser, const char *text)
+{
+    peal_arena *arena = parser->graph->arena;
+    const char *out = "";
+    if (parser->bound_count == 0 || !text || !strchr(text, '{'))
+        return text;
+    while (*text) {
+        char name[PEAL_TEMPLATE_NAME_BYTES];
+        int width, i = parser->bound_count;
+        bool doubled = text[0] == '{' && text[1] == '{';
+        const char *end =
+            text[0] == '{' && !doubled ? peal_template_placeholder(text, name, &width) : NULL;
+        while (end && --i >= 0 && strcmp(parser->bound[i].name, name))
+            ;
+        if (end && i >= 0) {
+            int64_t value = parser->bound[i].value;
+            out = peal_arena_print(arena, "%s%0*" PRId64, out, width > 0 ? width + (value < 0) : 0,
+                                   value);
+            text = end;
+            continue;
+        }
+        size_t length = doubled ? 2 : 1 + strcspn(text + 1, "{");
+        out = peal_arena_print(arena, "%s%s", out, peal_arena_copy_bytes(arena, text, length));
+        text += length;
+    }
+    return out;
+}
+
 const char *peal_name_in_copy(const peal_parser *parser, const char *name, int counters)
 {
     for (int i = 0; i < counters; i++)

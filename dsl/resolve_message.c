@@ -14,7 +14,8 @@ static void resolve_item(exchange_parse *e, const peal_access_desc *item, const 
                          peal_source source)
 {
     peal_parser *parser = e->parser;
-    peal_exchange_item to = {.footprint = PEAL_FOOTPRINT_WHOLE,
+    peal_exchange_item to = {.into = -1,
+                             .footprint = PEAL_FOOTPRINT_WHOLE,
                              .source = peal_graph_place(parser->graph, name, source)};
     to.array = peal_resolve_array_name(parser, name, source, "`exchange`");
     if (to.array < 0)

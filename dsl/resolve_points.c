@@ -207,3 +207,24 @@ bool peal_resolve_points(peal_parser *parser, const peal_points_desc *desc, peal
         return false;
     return !desc->part || resolve_part(parser, desc, source, allow, array->axis_count, out);
 }
+
+static bool names_rank(const peal_expr *const *expr, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (peal_expr_uses(expr[i]) & PEAL_USES_RANK)
+            return true;
+    return false;
+}
+
+bool peal_visits_the_same(const peal_parser *parser, const peal_task_statement *task)
+{
+    const peal_points *box = &task->box;
+    if (box->kind == PEAL_POINTS_ONE)
+        return true;
+    return box->array >= 0 && parser->arrays[box->array].replicated &&
+           !names_rank(box->amount.low, PEAL_AXES) && !names_rank(box->amount.high, PEAL_AXES) &&
+           !names_rank(box->part_amount.low, PEAL_AXES) &&
+           !names_rank(box->part_amount.high, PEAL_AXES) &&
+           !names_rank(box->ranges.low, PEAL_AXES) && !names_rank(box->ranges.high, PEAL_AXES) &&
+           !names_rank(box->direction.step, PEAL_RANK_AXES) && !names_rank(task->tile, PEAL_AXES);
+}

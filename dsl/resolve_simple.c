@@ -59,6 +59,8 @@ static const char *difference(const peal_parser *parser, const peal_array *a, co
         axes_differ(parser, a->stagger, b->stagger, 0) ||
         axes_differ(parser, a->coarsen, b->coarsen, 1))
         return "their grids differ (align, stagger, coarsen)";
+    if (a->replicated != b->replicated)
+        return "one is replicated, the other is cut";
     if (a->file || b->file || a->values || b->values)
         return "constant contents cannot be swapped";
     if (differ(parser, a->count, b->count, 1) || points_differ(parser, &a->points, &b->points))
@@ -169,7 +171,7 @@ void peal_resolve_file(peal_parser *parser, const peal_file_desc *desc, peal_sta
     bool is_load = out->kind == PEAL_STATEMENT_LOAD;
     const char *what = is_load ? desc->load : desc->save;
     out->u.file.array = -1;
-    out->u.file.file = desc->file;
+    out->u.file.file = peal_file_in_copy(parser, desc->file);
     if (!out->name)
         out->name = peal_arena_print(parser->graph->arena, "%s %s", is_load ? "load" : "save",
                                      what ? what : "");
@@ -181,5 +183,6 @@ void peal_resolve_file(peal_parser *parser, const peal_file_desc *desc, peal_sta
     }
     out->u.file.array =
         peal_resolve_array_name(parser, what, desc->source, is_load ? "`load`" : "`save`");
-    peal_check_template(parser, desc->file, desc->source);
+    peal_check_template(parser, out->u.file.file,
+                        peal_graph_place(parser->graph, desc->file, desc->source));
 }

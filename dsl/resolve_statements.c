@@ -9,41 +9,34 @@
 typedef struct label {
     int id;
     int section;
-    const raw_statement *parent;
-    bool given;     /* by `name:`, so it must be unique */
-    bool ambiguous; /* several tasks have this name */
+    const peal_statement *loop; /* around it; NULL: none */
+    bool given;                 /* by `name:`, so it must be unique */
+    bool ambiguous;             /* several tasks have this name */
 } label;
 
 /* The statements of a body, while copies are added to it. */
 typedef PEAL_LIST(const peal_statement *) statement_list;
 
-enum { MOST_STATEMENTS = 10000 /* where there are copies */ };
+enum { MOST_STATEMENTS = 10000 /* where there are copies */, MOST_COPIES = 100000 };
 
 typedef struct walk {
     peal_parser *parser;
-    int next_id;
+    int next_id, copies;
     int section;
+    const peal_statement *loop[PEAL_LOOP_DEPTH]; /* around what is resolved, outermost first */
+    int loop_count;
     peal_name_table names;
     PEAL_LIST(label) labels;
 } walk;
 
 static peal_body resolve_body(walk *w, const raw_body *raw);
 
-/* The loop around a statement: copies are none. */
-static const raw_statement *loop_around(const raw_statement *raw)
-{
-    const raw_statement *parent = raw->parent;
-    while (parent && parent->copies)
-        parent = parent->parent;
-    return parent;
-}
-
 static void add_label(walk *w, const peal_statement *statement, const raw_statement *raw)
 {
     struct peal_name_slot slot;
     label own = {.id = statement->id,
                  .section = w->section,
-                 .parent = loop_around(raw),
+                 .loop = w->loop_count ? w->loop[w->loop_count - 1] : NULL,
                  .given = raw->name != NULL};
     if (!raw->name && raw->kind != PEAL_STATEMENT_TASK)
         return;
@@ -59,14 +52,13 @@ static void add_label(walk *w, const peal_statement *statement, const raw_statem
                            "two statements are named `%s`", statement->name);
 }
 
-static bool is_around(const raw_statement *loop, const raw_statement *statement)
+/* A loop of another copy is another loop. */
+static bool is_around(const walk *w, const label *found)
 {
-    for (const raw_statement *s = loop_around(statement);; s = loop_around(s)) {
-        if (s == loop)
-            return true;
-        if (!s)
-            return false;
-    }
+    bool around = !found->loop;
+    for (int i = 0; i < w->loop_count && !around; i++)
+        around = w->loop[i] == found->loop;
+    return around && found->section == w->section;
 }
 
 static const char *hint_of_labels(walk *w, const char *name)
@@ -108,7 +100,7 @@ static int resolve_after_name(walk *w, const raw_statement *raw, const char *tex
                            "`after` is ambiguous: several tasks are named `%s`", name);
         return -1;
     }
-    if (found->section == w->section && is_around(found->parent, raw))
+    if (is_around(w, found))
         return found->id;
     peal_parser_report(w->parser, PEAL_E_INVALID_AFTER, text, raw->source,
                        "name statements of the same body or of one around it",
@@ -185,7 +177,9 @@ static void resolve_repeat(walk *w, const raw_statement *raw, peal_statement *ou
         parser->counter[0] = NULL; /* in setup: there is no step yet */
     parser->counter[loop->depth] = loop->counter;
     parser->counter_count = loop->depth + 1;
+    w->loop[w->loop_count++] = out;
     loop->body = resolve_body(w, &raw->body);
+    w->loop_count--;
     resolve_until(parser, desc, loop);
     parser->counter_count = outer_count;
 }
@@ -198,7 +192,10 @@ static void resolve_kind(walk *w, const raw_statement *raw, peal_statement *out)
         peal_resolve_task(parser, raw->desc, out);
         break;
     case PEAL_STATEMENT_EXCHANGE:
-        peal_resolve_exchange(parser, raw->desc, out);
+        if (raw->is_copy)
+            peal_resolve_copy(parser, raw->desc, out);
+        else
+            peal_resolve_exchange(parser, raw->desc, out);
         break;
     case PEAL_STATEMENT_SEND:
     case PEAL_STATEMENT_RECV:
@@ -267,9 +264,11 @@ static void make_copies(walk *w, const raw_statement *raw, statement_list *list)
         return;
     peal_bound *bound = &parser->bound[parser->bound_count++];
     int failures = parser->failures;
-    for (int64_t i = 0; low < end && i < end - low && parser->failures == failures; i++) {
-        *bound = (peal_bound){desc->for_, desc->down ? end - 1 - i : low + i};
-        if (w->next_id > MOST_STATEMENTS || i >= MOST_STATEMENTS)
+    uint64_t copies = low < end ? (uint64_t)end - (uint64_t)low : 0;
+    for (uint64_t i = 0; i < copies && parser->failures == failures; i++) {
+        int64_t turn = (int64_t)i; /* it stops long before it is too large */
+        *bound = (peal_bound){desc->for_, desc->down ? end - 1 - turn : low + turn};
+        if (w->next_id > MOST_STATEMENTS || ++w->copies > MOST_COPIES)
             peal_parser_report(parser, PEAL_E_TOO_MANY_COPIES, desc->in, raw->source,
                                "a `repeat` counts while the job runs",
                                "there are more than %d statements with all copies",

@@ -136,6 +136,7 @@ typedef struct peal_field_desc {
     const char *align;
     const char *stagger;
     const char *coarsen;
+    const char *replicated; /* "true": every rank has all points, equal on all of them */
     const char *for_; /* "l": a family of fields u(0), u(1), ..., in whose texts l has its value */
     const char *in;   /* "[0, 3]": of l, the end excluded */
     void *data; /* memory lent for this rank's stored points (own and halo), dense, x fastest; it
@@ -277,6 +278,17 @@ typedef struct peal_loop_desc {
     const char *after[PEAL_GRAPH_AFTER];
 } peal_loop_desc;
 
+/* Brings fields from one cut to another. */
+typedef struct peal_copy_desc {
+    size_t size_bytes;
+    peal_source source;
+    const char *copy[PEAL_GRAPH_EXCHANGE]; /* fields, */
+    const char *into[PEAL_GRAPH_EXCHANGE]; /* and who gets their values, one for each */
+    const char *name;
+    const char *when;
+    const char *after[PEAL_GRAPH_AFTER];
+} peal_copy_desc;
+
 /* Copies of statements, one for each value of a counter, made before the run. */
 typedef struct peal_for_desc {
     size_t size_bytes;
@@ -378,6 +390,7 @@ int peal_graph_add_set_desc(peal_graph *graph, const peal_set_desc *desc);
 int peal_graph_add_print_desc(peal_graph *graph, const peal_print_row_desc *desc);
 int peal_graph_add_load_desc(peal_graph *graph, const peal_file_desc *desc);
 int peal_graph_add_save_desc(peal_graph *graph, const peal_file_desc *desc);
+int peal_graph_add_copy_desc(peal_graph *graph, const peal_copy_desc *desc);
 
 /* Statements from here up to peal_graph_end_repeat are the loop's body. */
 int peal_graph_begin_repeat_desc(peal_graph *graph, const peal_loop_desc *desc);
@@ -427,6 +440,8 @@ void peal_graph_end_for_at(peal_graph *graph, peal_source source);
     peal_graph_add_load_desc((graph), PEAL_DESC(peal_file_desc, __VA_ARGS__))
 #define peal_graph_add_save(graph, ...)                                                            \
     peal_graph_add_save_desc((graph), PEAL_DESC(peal_file_desc, __VA_ARGS__))
+#define peal_graph_add_copy(graph, ...)                                                            \
+    peal_graph_add_copy_desc((graph), PEAL_DESC(peal_copy_desc, __VA_ARGS__))
 #define peal_graph_begin_for(graph, ...)                                                           \
     peal_graph_begin_for_desc((graph), PEAL_DESC(peal_for_desc, __VA_ARGS__))
 #define peal_graph_begin_repeat(graph, ...)                                                        \

@@ -29,7 +29,7 @@ static void count_writers(loop_search *l, const peal_body *body)
         const peal_statement *s = body->statement[i];
         if (s->kind == PEAL_STATEMENT_REPEAT)
             count_writers(l, &s->u.loop.body);
-        else if (s->kind != PEAL_STATEMENT_EXCHANGE)
+        else if (s->kind != PEAL_STATEMENT_EXCHANGE || peal_is_copy(s))
             peal_statement_writes(s, count_writer, l);
     }
 }

@@ -116,9 +116,10 @@ static bool passes_collective(replay *p, int rank)
     int statement = p->collective[p->next[rank]];
     bool is_new = p->at[rank] < statement;
     come_to(p, rank, statement);
-    bool passes = p->r->c->statement[statement]->kind == PEAL_STATEMENT_EXCHANGE
+    const peal_statement *s = p->r->c->statement[statement];
+    bool passes = s->kind == PEAL_STATEMENT_EXCHANGE && !peal_is_copy(s)
                       ? passes_exchange(p, rank, statement)
-                      : passes_reduction(p, rank, is_new);
+                      : passes_reduction(p, rank, is_new); /* a copy is between any two */
     p->next[rank] += passes;
     return passes;
 }

@@ -239,6 +239,7 @@ static void note_statement(class_search *f, const peal_statement *s)
     case PEAL_STATEMENT_EXCHANGE:
         for (int i = 0; i < s->u.exchange.item_count; i++)
             note_amount(f, &s->u.exchange.item[i].amount);
+        f->alike &= !peal_is_copy(s); /* who has what is not told by a rank's position alone */
         break;
     case PEAL_STATEMENT_SEND:
     case PEAL_STATEMENT_RECV:

@@ -59,6 +59,8 @@ void read_cut_rules(const common_input *c, const pass_context *pass, cut_rules *
     for (int i = 0; i < arrays; i++) {
         if (!is_field(c, i))
             continue;
+        if (c->graph->arrays[i].replicated)
+            continue; /* it decides nothing */
         out->known[i] = !shape_of(c, &quiet, &scope, i, &out->shape[i]);
         for (int k = c->graph->arrays[i].axis_count; k < PEAL_RANK_AXES; k++)
             out->uncut[k] = true;
@@ -90,12 +92,13 @@ static peal_status check_fields(const common_input *c, const pass_context *pass)
         int axis = a->axis_count;
         while (axis < PEAL_RANK_AXES && c->dims[axis] < 2)
             axis++;
-        if (!is_field(c, i) || axis >= PEAL_RANK_AXES)
+        if (!is_field(c, i) || axis >= PEAL_RANK_AXES || a->replicated)
             continue;
         peal_status status = peal_report(
             pass->diagnostics, PEAL_E_FIELD_LACKS_CUT_AXIS, a->source,
-            "give it that axis, cut another one (`topology: {dims: ...}`), or make it a buffer, of "
-            "which every rank has its own",
+            "give it that axis, cut another one (`topology: {dims: ...}`), or say `replicated: "
+            "true` if "
+            "every rank is to have all of it",
             "field `%s` has no axis %c, which the topology cuts in %d: each of these ranks would "
             "have a copy of its own",
             a->name, "xyz"[axis], c -> dims[axis]);

@@ -29,6 +29,22 @@ static peal_status item_amount(const common_input *c, const pass_context *pass, 
     return status;
 }
 
+static peal_status check_copy(const common_input *c, const pass_context *pass, const rank_view *v,
+                              const peal_exchange_item *item)
+{
+    field_shape from, into;
+    peal_status status = shape_of(c, pass, &v->scope, item->array, &from);
+    status = status ? status : shape_of(c, pass, &v->scope, item->into, &into);
+    for (int k = 0; !status && k < from.axis_count; k++)
+        if (from.size[k] != into.size[k])
+            return peal_report(pass->diagnostics, PEAL_E_UNEQUAL_COPY, item->source,
+                               "sizes are compared after coarsen and stagger",
+                               "`%s` has %lld points along axis %c, `%s` has %lld",
+                               array_name(c, item->array), (long long)from.size[k], "xyzw"[k],
+                               array_name(c, item->into), (long long)into.size[k]);
+    return status;
+}
+
 /* What is wrong with an exchange, whoever its neighbours are. */
 peal_status check_exchange(const common_input *c, const pass_context *pass, const rank_view *v,
                            const peal_statement *s)
@@ -36,7 +52,9 @@ peal_status check_exchange(const common_input *c, const pass_context *pass, cons
     int64_t amount[PEAL_AXES][2];
     peal_status first = PEAL_STATUS_OK;
     for (int i = 0; i < s->u.exchange.item_count; i++) {
-        peal_status status = item_amount(c, pass, v, &s->u.exchange.item[i], amount);
+        const peal_exchange_item *item = &s->u.exchange.item[i];
+        peal_status status =
+            item->into >= 0 ? check_copy(c, pass, v, item) : item_amount(c, pass, v, item, amount);
         first = first ? first : status;
     }
     return first;
@@ -59,7 +77,7 @@ peal_status exchange_boxes(const common_input *c, const pass_context *pass, cons
         out[number] = (peal_box){0};
         if (!status && steps && !(axes < 3 && direction[2]) && !(axes < 2 && direction[1]) &&
             !(item->footprint == PEAL_FOOTPRINT_STAR && steps > 1) &&
-            neighbour(c, v->position, direction) >= 0)
+            halo_owner(c, v, item->array, direction) >= 0)
             out[number] = halo_box(v, item->array, (const int64_t(*)[2])amount, direction);
     }
     return status;

@@ -22,13 +22,16 @@ typedef struct field_shape {
     int64_t halo[PEAL_AXES][2];
     int64_t align[PEAL_AXES], stagger[PEAL_AXES], coarsen[PEAL_AXES];
     const int64_t *cut[PEAL_RANK_AXES]; /* the topology's; NULL: equal parts */
+    bool replicated;                    /* each rank's part is all of it */
 } field_shape;
 
 peal_status amount_of(const pass_context *pass, const peal_scope *scope, const peal_amount *amount,
                       int64_t out[PEAL_AXES][2]);
 peal_status shape_of(const common_input *c, const pass_context *pass, const peal_scope *scope,
                      int array, field_shape *out);
-int ranks_along(const common_input *c, int axis);
+/* Ranks among which an axis of a field is cut. */
+int ranks_along(const common_input *c, int array, int axis);
+/* The part of the rank at a position along the axis of the topology, which has so many ranks. */
 void part_along(const field_shape *shape, int axis, int position, int ranks, int64_t *lo,
                 int64_t *hi);
 
@@ -64,8 +67,11 @@ int neighbour(const common_input *c, const int position[PEAL_RANK_AXES],
 /* The neighbours of a rank in all directions (13: itself); -1: nobody. */
 void find_neighbours(const common_input *c, int rank, int peer[27]);
 /* Whether there is a neighbour (perhaps myself) below (side 0) or above (side 1) along an axis of a
- * field. */
-bool has_neighbour(const common_input *c, const rank_view *v, int axis, int side);
+ * field, who owns points in its halo. */
+bool has_neighbour(const common_input *c, const rank_view *v, int array, int axis, int side);
+/* Who owns a field's halo points in a direction; -1: nobody else. */
+int halo_owner(const common_input *c, const rank_view *v, int array,
+               const int direction[PEAL_RANK_AXES]);
 
 /* ---- boxes.c ---- */
 

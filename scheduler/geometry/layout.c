@@ -56,8 +56,9 @@ static peal_status pad_rows(const common_input *c, const pass_context *pass, pea
 }
 
 static peal_status check_part(const common_input *c, const pass_context *pass, const rank_view *v,
-                              const peal_array *a, const field_shape *s, int k, int64_t extent)
+                              int array, const field_shape *s, int k, int64_t extent)
 {
+    const peal_array *a = &c->graph->arrays[array];
     if (extent < 1)
         return peal_report(pass->diagnostics, PEAL_E_MORE_RANKS_THAN_POINTS, a->source,
                            "use fewer ranks along this axis, or a larger field",
@@ -65,8 +66,8 @@ static peal_status check_part(const common_input *c, const pass_context *pass, c
                            "ranks: rank %d has "
                            "none",
                            a->name, (long long)s->whole[k], (long long)s->align[k], "xyzw"[k],
-                           ranks_along(c, k), v -> rank);
-    bool below = has_neighbour(c, v, k, 0), above = has_neighbour(c, v, k, 1);
+                           ranks_along(c, array, k), v -> rank);
+    bool below = has_neighbour(c, v, array, k, 0), above = has_neighbour(c, v, array, k, 1);
     /* the neighbour below stores halo[1] of mine, the one above halo[0] */
     if ((below && s->halo[k][1] > extent) || (above && s->halo[k][0] > extent))
         return peal_report(pass->diagnostics, PEAL_E_HALO_TOO_WIDE,
@@ -90,8 +91,8 @@ static peal_status lay_out_field(const common_input *c, const pass_context *pass
     peal_box part = {.axis_count = a->axis_count, .hi = {1, 1, 1, 1}}, own, stored;
     for (int k = 0; !status && k < a->axis_count; k++) {
         int position = k < PEAL_RANK_AXES ? v->position[k] : 0;
-        part_along(&s, k, position, ranks_along(c, k), &part.lo[k], &part.hi[k]);
-        status = check_part(c, pass, v, a, &s, k, part.hi[k] - part.lo[k]);
+        part_along(&s, k, position, ranks_along(c, array, k), &part.lo[k], &part.hi[k]);
+        status = check_part(c, pass, v, array, &s, k, part.hi[k] - part.lo[k]);
     }
     if (status)
         return status;
@@ -100,7 +101,7 @@ static peal_status lay_out_field(const common_input *c, const pass_context *pass
         for (int side = 0; side < 2; side++) {
             int64_t *grown = side ? &stored.hi[k] : &stored.lo[k];
             *grown += side ? s.halo[k][1] : -s.halo[k][0];
-            if (!has_neighbour(c, v, k, side))
+            if (!has_neighbour(c, v, array, k, side))
                 *(side ? &own.hi[k] : &own.lo[k]) = *grown;
         }
     layout->part = part;

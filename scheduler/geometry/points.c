@@ -165,7 +165,7 @@ static peal_status directed_points(const common_input *c, const pass_context *pa
     peal_status status = points_direction(c, pass, v, p, s, direction);
     if (status)
         return status;
-    if (neighbour(c, v->position, direction) < 0)
+    if (halo_owner(c, v, p->array, direction) < 0)
         return PEAL_STATUS_OK;
     out->box[0] = p->kind == PEAL_POINTS_HALO ? halo_box(v, p->array, s->halo, direction)
                                               : border_box(v, p->array, s->halo, direction);
@@ -206,7 +206,7 @@ static peal_status ghost_points(const common_input *c, const pass_context *pass,
     for (int k = 0; k < PEAL_RANK_AXES; k++) {
         if (!direction[k])
             continue;
-        if (has_neighbour(c, v, k, direction[k] > 0))
+        if (has_neighbour(c, v, p->array, k, direction[k] > 0))
             return PEAL_STATUS_OK;
         if (direction[k] < 0)
             box.hi[k] = 0;
@@ -246,9 +246,9 @@ static peal_box interior_of(const common_input *c, const rank_view *v, int array
     peal_box box = v->layout[array].own;
     for (int k = 0; k < s->axis_count; k++) {
         int64_t width = s->halo[k][0] > s->halo[k][1] ? s->halo[k][0] : s->halo[k][1];
-        if (has_neighbour(c, v, k, 0))
+        if (has_neighbour(c, v, array, k, 0))
             box.lo[k] += width;
-        if (has_neighbour(c, v, k, 1))
+        if (has_neighbour(c, v, array, k, 1))
             box.hi[k] -= width;
     }
     return box;
@@ -321,7 +321,7 @@ static peal_status extend_part(const common_input *c, const pass_context *pass, 
                     "`part` extends %lld points along axis %c; the halo of `%s` is %lld",
                     (long long)amount[k][side], "xyzw"[k], array_name(c, p->array),
                     (long long)s -> halo[k][side]);
-            if (has_neighbour(c, v, k, side))
+            if (has_neighbour(c, v, p->array, k, side))
                 *(side ? &box.hi[k] : &box.lo[k]) += side ? amount[k][1] : -amount[k][0];
         }
         bool periodic = k < PEAL_RANK_AXES && c->periodic[k];

@@ -46,7 +46,9 @@ peal_status shape_of(const common_input *c, const pass_context *pass, const peal
                      int array, field_shape *out)
 {
     const peal_array *a = &c->graph->arrays[array];
-    field_shape s = {.axis_count = a->axis_count, .cut = {c->cut[0], c->cut[1], c->cut[2]}};
+    field_shape s = {.axis_count = a->axis_count,
+                     .cut = {c->cut[0], c->cut[1], c->cut[2]},
+                     .replicated = a->replicated};
     peal_status status = amount_of(pass, scope, &a->halo, s.halo);
     for (int k = 0; !status && k < a->axis_count; k++) {
         status = positive(pass, scope, a, a->size[k], 1, 1, &s.whole[k], "an extent");
@@ -56,7 +58,7 @@ peal_status shape_of(const common_input *c, const pass_context *pass, const peal
             status = positive(pass, scope, a, a->stagger[k], 0, 0, &s.stagger[k], "`stagger`");
         if (!status)
             status = positive(pass, scope, a, a->coarsen[k], 1, 1, &s.coarsen[k], "`coarsen`");
-        if (!status && s.align[k] % s.coarsen[k] && ranks_along(c, k) > 1)
+        if (!status && s.align[k] % s.coarsen[k] && ranks_along(c, array, k) > 1)
             status = peal_report(
                 pass->diagnostics, PEAL_E_ALIGN_COARSEN_MISMATCH, a->source,
                 "make `align` a multiple of `coarsen`",
@@ -76,14 +78,21 @@ peal_status shape_of(const common_input *c, const pass_context *pass, const peal
     return status;
 }
 
-int ranks_along(const common_input *c, int axis)
+int ranks_along(const common_input *c, int array, int axis)
 {
+    if (c->graph->arrays[array].replicated)
+        return 1;
     return axis < PEAL_RANK_AXES && c->dims[axis] > 0 ? c->dims[axis] : 1;
 }
 
 void part_along(const field_shape *s, int axis, int position, int ranks, int64_t *lo, int64_t *hi)
 {
     int64_t low, high;
+    if (s->replicated) {
+        *lo = 0;
+        *hi = s->size[axis];
+        return;
+    }
     if (axis < PEAL_RANK_AXES && s->cut[axis]) {
         low = s->cut[axis][position];
         high = s->cut[axis][position + 1];

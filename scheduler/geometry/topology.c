@@ -257,10 +257,22 @@ void find_neighbours(const common_input *c, int rank, int peer[27])
     }
 }
 
-bool has_neighbour(const common_input *c, const rank_view *v, int axis, int side)
+int halo_owner(const common_input *c, const rank_view *v, int array,
+               const int direction[PEAL_RANK_AXES])
+{
+    if (!c->graph->arrays[array].replicated)
+        return neighbour(c, v->position, direction);
+    for (int k = 0; k < PEAL_RANK_AXES; k++)
+        if (direction[k] && !c->periodic[k])
+            return -1;
+    return v->rank; /* images of its own points */
+}
+
+bool has_neighbour(const common_input *c, const rank_view *v, int array, int axis, int side)
 {
     if (axis >= PEAL_RANK_AXES)
         return false;
-    return c->periodic[axis] ||
-           (side ? v->position[axis] + 1 < c->dims[axis] : v->position[axis] > 0);
+    if (c->periodic[axis] || c->graph->arrays[array].replicated)
+        return c->periodic[axis];
+    return (side ? v->position[axis] + 1 < c->dims[axis] : v->position[axis] > 0);
 }

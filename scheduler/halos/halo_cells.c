@@ -270,12 +270,29 @@ static void use_task(cell_builder *b, const peal_statement *s)
     }
 }
 
+/* What the neighbours own of the field that gets the values. */
+static void use_copy(cell_builder *b, const peal_statement *s, const peal_exchange_item *item)
+{
+    int name = b->m->name_of[item->into];
+    if (name < 0)
+        return;
+    begin_effect(b, s, name, -1, item->source);
+    for (int k = 0; k < b->m->neighbour_count; k++) {
+        const halo_neighbour *n = &b->m->neighbour[k];
+        if (is_active(n->view, s))
+            use_box_of(b, name, n, &n->view->layout[item->into].part);
+    }
+    end_effect(b, s);
+}
+
 static peal_status use_exchange(cell_builder *b, const peal_statement *s)
 {
     const halo_map *m = b->m;
     peal_box box[27];
     peal_status status = PEAL_STATUS_OK;
-    for (int i = 0; !status && i < s->u.exchange.item_count; i++) {
+    for (int i = 0; peal_is_copy(s) && i < s->u.exchange.item_count; i++)
+        use_copy(b, s, &s->u.exchange.item[i]);
+    for (int i = 0; !status && !peal_is_copy(s) && i < s->u.exchange.item_count; i++) {
         const peal_exchange_item *item = &s->u.exchange.item[i];
         int name = m->name_of[item->array];
         if (name < 0 || !is_active(m->view, s))

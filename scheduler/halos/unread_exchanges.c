@@ -71,7 +71,7 @@ static void warn_of_unread(const common_input *c, const pass_context *pass,
 {
     for (int i = 0; i < c->graph->statement_count; i++) {
         const peal_statement *s = c->statement[i];
-        if (!s || s->kind != PEAL_STATEMENT_EXCHANGE)
+        if (!s || s->kind != PEAL_STATEMENT_EXCHANGE || peal_is_copy(s))
             continue;
         for (int k = 0; k < s->u.exchange.item_count; k++) {
             int array = s->u.exchange.item[k].array;

@@ -90,10 +90,9 @@ static peal_box owner_coordinates(const common_input *c, const rank_view *v,
                                   peal_box box)
 {
     for (int k = 0; k < PEAL_RANK_AXES; k++) {
-        int position = v->position[k] + direction[k];
-        int64_t shift = position < 0             ? shape->size[k]
-                        : position >= c->dims[k] ? -shape->size[k]
-                                                 : 0;
+        int ranks = shape->replicated ? 1 : c->dims[k];
+        int position = (shape->replicated ? 0 : v->position[k]) + direction[k];
+        int64_t shift = position < 0 ? shape->size[k] : position >= ranks ? -shape->size[k] : 0;
         box.lo[k] += shift;
         box.hi[k] += shift;
     }
@@ -120,7 +119,7 @@ static peal_status item_pieces(const common_input *c, const pass_context *pass, 
     for (int number = 0; number < 27; number++) {
         int direction[PEAL_RANK_AXES] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
         const peal_box *box = &boxes[number];
-        if (peal_box_is_empty(box) || neighbour(c, v->position, direction) != sink->peer ||
+        if (peal_box_is_empty(box) || halo_owner(c, v, item->array, direction) != sink->peer ||
             !(application_reads || is_read(reads, box)))
             continue;
         peal_piece piece = {.array = item->array, .target_array = item->array};
@@ -135,14 +134,44 @@ static peal_status item_pieces(const common_input *c, const pass_context *pass, 
     return PEAL_STATUS_OK;
 }
 
-/* The pieces that `receiver` gets from sink->peer in exchange s. */
+/* What a rank gets of a copy's field from an owner. Of a replicated one it has all itself. */
+static peal_box copied_box(const common_input *c, const rank_view *receiver, const rank_view *owner,
+                           const peal_exchange_item *item)
+{
+    if (c->graph->arrays[item->array].replicated && receiver->rank != owner->rank)
+        return (peal_box){0};
+    return peal_box_intersect(&owner->layout[item->array].part, &receiver->layout[item->into].part);
+}
+
+static void copy_pieces(const common_input *c, const pass_context *pass, const rank_view *receiver,
+                        const rank_view *owner, const peal_exchange_item *item,
+                        const piece_sink *sink)
+{
+    peal_box box = copied_box(c, receiver, owner, item);
+    if (peal_box_is_empty(&box))
+        return;
+    peal_piece piece = {.array = item->array, .target_array = item->into, .source = box};
+    for (int k = 0; k < PEAL_AXES; k++) {
+        piece.target[k] = box.lo[k];
+        piece.target_extent[k] = box.hi[k] - box.lo[k];
+    }
+    add_piece(c, pass, sink->into, piece);
+    sink->into->application_reads = true; /* never stored in place: the field itself is in use */
+}
+
+/* The pieces that `receiver` gets from `owner`, who is sink->peer, in exchange s. */
 static peal_status exchange_pieces(const common_input *c, const pass_context *pass,
-                                   rank_view *receiver, const peal_statement *s,
-                                   const piece_sink *sink)
+                                   rank_view *receiver, const rank_view *owner,
+                                   const peal_statement *s, const piece_sink *sink)
 {
     peal_status status = PEAL_STATUS_OK;
-    for (int i = 0; !status && i < s->u.exchange.item_count; i++)
-        status = item_pieces(c, pass, receiver, &s->u.exchange.item[i], sink);
+    for (int i = 0; !status && i < s->u.exchange.item_count; i++) {
+        const peal_exchange_item *item = &s->u.exchange.item[i];
+        if (item->into >= 0)
+            copy_pieces(c, pass, receiver, owner, item, sink);
+        else
+            status = item_pieces(c, pass, receiver, item, sink);
+    }
     return status;
 }
 
@@ -156,7 +185,8 @@ static peal_status add_both_ends(const common_input *c, const pass_context *pass
     for (int outgoing = 1; outgoing >= 0; outgoing--) {
         rank_message m = {.outgoing = outgoing, .statement = s->id, .peer = peer};
         piece_sink sink = {outgoing ? v->rank : peer, &m};
-        peal_status status = exchange_pieces(c, pass, outgoing ? other : v, s, &sink);
+        peal_status status =
+            exchange_pieces(c, pass, outgoing ? other : v, outgoing ? v : other, s, &sink);
         if (status)
             return status;
         if (!m.piece_count)
@@ -169,15 +199,40 @@ static peal_status add_both_ends(const common_input *c, const pass_context *pass
     return PEAL_STATUS_OK;
 }
 
+/* Any rank may own what another one gets. */
+static peal_status add_copy(const common_input *c, const pass_context *pass, rank_views *views,
+                            condition_table *conditions, rank_view *v, const peal_statement *s)
+{
+    peal_status status = PEAL_STATUS_OK;
+    for (int peer = 0; !status && peer < c->machine.ranks; peer++) {
+        if (peer == v->rank)
+            continue;
+        const rank_view *other = view_at(views, peer, STAGE_GEOMETRY);
+        bool meets = false;
+        if (!other)
+            return views->of[peer]->status;
+        for (int i = 0; i < s->u.exchange.item_count && !meets; i++) {
+            peal_box in = copied_box(c, v, other, &s->u.exchange.item[i]);
+            peal_box out = copied_box(c, other, v, &s->u.exchange.item[i]);
+            meets = !peal_box_is_empty(&in) || !peal_box_is_empty(&out);
+        }
+        if (meets)
+            status = add_both_ends(c, pass, views, conditions, v, s, peer);
+    }
+    return status;
+}
+
 peal_status add_exchange(const common_input *c, const pass_context *pass, rank_views *views,
                          condition_table *conditions, rank_view *v, const peal_statement *s)
 {
     rank_message images = {0};
     piece_sink sink = {v->rank, &images};
-    peal_status status = exchange_pieces(c, pass, v, s, &sink);
+    peal_status status = exchange_pieces(c, pass, v, v, s, &sink);
     v->local[s->id] = images.piece;
     v->local_count[s->id] = images.piece_count;
     int done[27], done_count = 0;
+    if (!status && peal_is_copy(s))
+        return add_copy(c, pass, views, conditions, v, s);
     for (int number = 0; !status && number < 27; number++) {
         int direction[PEAL_RANK_AXES] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
         int peer = neighbour(c, v->position, direction);

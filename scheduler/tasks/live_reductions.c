@@ -61,6 +61,11 @@ bool statement_reads(const peal_statement *s, int array)
         return false;
     case PEAL_STATEMENT_SAVE:
         return s->u.file.array == array;
+    case PEAL_STATEMENT_EXCHANGE:
+        for (int i = 0; i < s->u.exchange.item_count; i++)
+            if (s->u.exchange.item[i].into >= 0 && s->u.exchange.item[i].array == array)
+                return true;
+        return false;
     default:
         return false;
     }

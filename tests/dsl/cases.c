@@ -5,6 +5,10 @@
 #define FIELDS                                                                                     \
     HEAD "fields: {u: {size: [n, n], halo: 1}, v: {like: u}}\nbuffers: {s: {}, r: {}, b: {count: " \
          "n}, c: {type: i32}}\n"
+#define REPLICATED                                                                                 \
+    HEAD                                                                                           \
+        "fields: {p: {size: n, replicated: true}, q: {like: p}, u: {size: n}, w: {size: n, type: " \
+        "i32}}\nbuffers: {s: {}, r: {}}\nstep:\n- "
 #define FAMILIES                                                                                   \
     HEAD "fields: {f: {for: l, in: [1, 4], size: [n, 8 * l], halo: 1}, g: {like: f(2)}}\n"         \
          "buffers: {s: {for: k, in: [0, 2]}, t: {}}\nstep:\n- "
@@ -184,6 +188,63 @@ const spec_case spec_cases[] = {
     {FAMILIES "{for: l, in: [0, 2], do: [{set: t, value: l, name: a}, {set: t, value: 2, after: "
               "a(rank)}]}\n",
      PEAL_E_NAME_OUT_OF_SCOPE, 7, 86, NULL, NULL},
+    /* replicated fields and copies: as FAMILIES */
+    {REPLICATED "{task: t, box: u, read: q, write: p}\n", PEAL_E_COPIES_DIFFER, 7, 3, "replicated",
+     NULL},
+    {REPLICATED "{task: t, box: p, read: u, write: p}\n", PEAL_E_COPIES_DIFFER, 7, 3, NULL, NULL},
+    {REPLICATED "{task: t, box: p, read: q, write: p, args: rank}\n", PEAL_E_COPIES_DIFFER, 7, 3,
+     NULL, NULL},
+    {REPLICATED "{task: t, box: p, write: p, when: rank == 0}\n", PEAL_E_COPIES_DIFFER, 7, 3, NULL,
+     NULL},
+    {REPLICATED "{task: t, box: {p: [[0, rank + 1]]}, write: p}\n", PEAL_E_COPIES_DIFFER, 7, 3,
+     NULL, NULL},
+    {REPLICATED "{set: s, value: rank}\n- {task: t, box: p, write: p, args: s}\n",
+     PEAL_E_COPIES_DIFFER, 8, 3, NULL, NULL},
+    {REPLICATED "{task: t, box: p, update: p, reduce: {s: sum}}\n- {task: v, box: u, read: u, "
+                "reduce: {s: sum}}\n- {task: w, box: p, write: p, args: s}\n",
+     PEAL_E_COPIES_DIFFER, 9, 3, NULL, NULL},
+    {REPLICATED "{recv: p, from: 0}\n", PEAL_E_COPIES_DIFFER, 7, 3, NULL, NULL},
+    {REPLICATED "{load: p, file: \"p-{rank}.npy\"}\n", PEAL_E_COPIES_DIFFER, 7, 3, NULL, NULL},
+    {REPLICATED "{swap: [p, u]}\n", PEAL_E_UNEQUAL_SWAP, 7, 11, NULL, NULL},
+    {REPLICATED "{copy: [u, p], into: q}\n", PEAL_E_INCOMPLETE_DEFINITION, 7, 11, "into", NULL},
+    {REPLICATED "{copy: u, into: s}\n", PEAL_E_WRONG_ARRAY_KIND, 7, 19, "send", NULL},
+    {REPLICATED "{copy: u, into: w}\n", PEAL_E_UNEQUAL_COPY, 7, 10, "like", NULL},
+    {REPLICATED "{copy: p, into: p}\n", PEAL_E_DUPLICATE_ARRAY, 7, 10, NULL, NULL},
+    {REPLICATED "{copy: [u, p], into: [p, q]}\n", PEAL_E_DUPLICATE_ARRAY, 7, 14, "two", NULL},
+    {REPLICATED "{copy: u, into: p, when: rank == 0}\n", PEAL_E_DECISION_DIFFERS_BY_RANK, 7, 33,
+     NULL, NULL},
+    {REPLICATED "{copy: u}\n", PEAL_E_MISSING_KEY, 7, 3, NULL, NULL},
+    {HEAD "fields: {p: {size: n, replicated: 3}}\n", PEAL_E_WRONG_VALUE_TYPE, 4, 35, NULL, NULL},
+    {HEAD "fields: {p: {size: n, replicated: rank == 0}}\n", PEAL_E_NAME_OUT_OF_SCOPE, 4, 35, NULL,
+     NULL},
+    {HEAD "fields: {p: {size: n, replicated: ranks > 8}}\n", PEAL_E_VALUE_NOT_KNOWN_YET, 4, 41,
+     NULL, NULL},
+    {STEP "{set: s, value: 1 if 2 else 3.0}\n", PEAL_E_WRONG_VALUE_TYPE, 7, 21, "compares", NULL},
+    {STEP "{set: s, value: 1.0 * -9223372036854775808 ** 1}\n", PEAL_E_INTEGER_OVERFLOW, 7, 26,
+     NULL, NULL},
+    {FAMILIES "{set: t, value: 1, when: s(-9223372036854775807) > 1}\n", PEAL_E_UNKNOWN_NAME, 7, 28,
+     NULL, NULL},
+    {HEAD "fields: {a: {for: l, in: [-10, 0], size: 8, halo: 1}}\nstep: [{exchange: "
+          "a(9223372036854775807)}]\n",
+     PEAL_E_UNKNOWN_NAME, 5, 19, "`a(-1)`", NULL},
+    {HEAD "fields: {a: {for: l, in: [-9223372036854775808, 3], size: 8}}\n",
+     PEAL_E_VALUE_OUT_OF_RANGE, 4, 26, NULL, NULL},
+    {HEAD "fields: {a: {for: l, in: [0, 2], size: 8}, c: {like: a(2)}}\n", PEAL_E_UNKNOWN_NAME, 4,
+     54, "`a(0)` to `a(1)`", NULL},
+    {HEAD "buffers: {b: {for: l, in: [0, 2], count: 1 if l == 0 else b(l - 1).count}}\n",
+     PEAL_E_NAME_OUT_OF_SCOPE, 4, 59, "name each other", NULL},
+    {FAMILIES "{for: l, in: [-9223372036854775808, 2], do: [{set: t, value: 1}]}\n",
+     PEAL_E_TOO_MANY_COPIES, 7, 16, NULL, NULL},
+    /* of copies by `for` and of `like` */
+    {FAMILIES "{for: l, in: [0, 2], do: [{repeat: 2, step: [{set: t, value: l, name: a}, {set: t, "
+              "value: 1, after: a(l - 1), when: l > 0}]}]}\n",
+     PEAL_E_INVALID_AFTER, 7, 103, NULL, NULL},
+    {FAMILIES
+     "{for: a, in: [0, 9999], do: [{for: b, in: [0, 9999], do: [{for: c, in: [0, 9999], do: "
+     "[{set: t, value: 1, when: false}]}]}]}\n",
+     PEAL_E_TOO_MANY_COPIES, 7, 74, NULL, NULL},
+    {HEAD "fields: {f: {for: l, in: [0, 2], size: n + l}, g: {like: f(1), for: l, in: [0, 3]}}\n",
+     PEAL_E_DUPLICATE_NAME, 4, 69, "another name", NULL},
     /* defines */
     {HEAD "define: {h: 1.0 / n, g: h * k}\nstep: []\n", PEAL_E_UNKNOWN_NAME, 4, 29, NULL, NULL},
     {HEAD "define: {g: 2 * h, h: n}\nstep: []\n", PEAL_E_NAME_OUT_OF_SCOPE, 4, 17, "further up",

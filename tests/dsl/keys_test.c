@@ -89,6 +89,7 @@ static const struct {
                    {PEAL_CONTEXT_LOAD, 0},
                    {PEAL_CONTEXT_SAVE, 0},
                    {PEAL_CONTEXT_REPEAT, 0},
+                   {PEAL_CONTEXT_COPY, 0},
                    {PEAL_CONTEXT_FOR, 1 /* down */}};
 
 /* The words of a copy that still are the caller's, all of which point to one text of his. */

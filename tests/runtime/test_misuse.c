@@ -75,6 +75,7 @@ static void use_graph(peal_graph *g, peal_session *session, const char *code)
     NOTHING(peal_graph_end_repeat_at(g, here));
     GIVES(-1, peal_graph_add_param(g, .name = "p"));
     GIVES(-1, peal_graph_add_define(g, .name = "p"));
+    GIVES(-1, peal_graph_add_copy(g, .copy = {"u"}, .into = {"v"}));
     GIVES(-1, peal_graph_begin_for(g, .for_ = "l", .in = "[0, 2]"));
     peal_graph_end_for(g);
     GIVES(-1, peal_graph_add_field(g, .name = "f"));

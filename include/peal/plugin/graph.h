@@ -174,6 +174,7 @@ typedef struct peal_array {
     const peal_expr *align[PEAL_AXES];   /* NULL: 1 */
     const peal_expr *stagger[PEAL_AXES]; /* NULL: 0 */
     const peal_expr *coarsen[PEAL_AXES]; /* NULL: 1 */
+    bool replicated;                     /* not cut: each rank owns all points */
     /* buffers */
     const peal_expr *count;         /* NULL: 1, unless points, file or values */
     peal_points points;             /* kind ONE: no box */
@@ -246,6 +247,7 @@ typedef struct peal_task_statement {
 /* One field of an exchange: all of its halo, or less. */
 typedef struct peal_exchange_item {
     int array;
+    int into; /* of a copy: the field that gets the values of the points that a rank owns; -1 */
     peal_footprint footprint; /* WHOLE: all of the halo; GROW; STAR */
     peal_amount amount;
     peal_source source;
@@ -360,6 +362,13 @@ struct peal_statement {
         peal_loop loop;       /* REPEAT */
     } u;
 };
+
+/* Whether a statement of kind EXCHANGE copies fields into others. */
+static inline bool peal_is_copy(const peal_statement *statement)
+{
+    return statement->kind == PEAL_STATEMENT_EXCHANGE && statement->u.exchange.item_count > 0 &&
+           statement->u.exchange.item[0].into >= 0;
+}
 
 typedef struct peal_graph_data {
     const char *name;
