@@ -34,6 +34,7 @@ SMALL = {
     "denoise/denoise": ["steps=6"],
     "cg/cg": ["n=60"],
     "vcycle/vcycle": ["n=36", "cycles=4", "coarse=20"],
+    "hpgmg/hpgmg": ["n=16", "vcycles=1", "sweeps=2"],
     "mesh/mesh": ["steps=30", "report=10"],
     "particles/particles": ["each=40", "steps=60", "report=20"],
     "bfs/bfs": ["n=700"],
@@ -283,6 +284,22 @@ def vcycle_converges(case):
             expect(residuals[k + 2] < 0.5 * residuals[k], f"cycle {k}: {residuals[k : k + 3]}")
 
 
+# What HPGMG's own program prints for 64^3: residuals behind the F-cycle and each V-cycle, relative to the right-hand side.
+HPGMG = (2.585761839481744e-03, 1.204957626492045e-04, 5.898809933302513e-06, 3.102505045287760e-07, 1.677898272586987e-08,
+         9.278311813036655e-10, 5.220912385984953e-11)
+
+
+def hpgmg_norms(case):
+    first = None
+    for ranks in (1, 2, 8):
+        rows = [row["rel"] for row in rows_of(case.run("hpgmg/hpgmg", ranks, sets=["n=64"]))]
+        expect(len(rows) == len(HPGMG), f"{len(rows)} rows")
+        for found, wanted in zip(rows, HPGMG):
+            expect(abs(found - wanted) < 1e-13, f"{ranks} ranks: {found!r} is not {wanted!r}")
+        expect(first in (None, rows), f"{ranks} ranks: {rows}, on 1 rank {first}")
+        first = rows
+
+
 # Modes by ranks; that all modes are alike is checked elsewhere.
 SOME = ((1, "fused"), (2, "sync"), (4, "serial"), (4, "fused"))
 
@@ -462,6 +479,7 @@ CASES = {
     "picture": picture,
     "cg-converges": cg_converges,
     "vcycle-converges": vcycle_converges,
+    "hpgmg-norms": hpgmg_norms,
     "mesh-is-cut": mesh_is_cut,
     "mesh-files": mesh_files,
     "diffusion": diffusion,
