@@ -34,7 +34,8 @@ typedef struct uniform_check {
     array_state when_state;
     peal_term path; /* what holds here: the loops' iterations, `when` of loops */
     peal_term never, always;
-    bool *warned; /* by statement: a loop is run more than once */
+    const peal_statement *at; /* what is run */
+    bool *warned;             /* by statement: a loop is run more than once */
     const peal_expr *refused[MOST_REFUSED];
     int refused_count;
 } uniform_check;
@@ -225,29 +226,23 @@ static void look_at_print(uniform_check *c, const peal_statement *s)
     }
 }
 
-typedef struct copy_visit {
-    uniform_check *c;
-    const peal_statement *s;
-} copy_visit;
-
 /* The copies of a replicated field are equal, or it is refused. */
 static void look_at_copies(void *user, int array)
 {
-    const copy_visit *v = user;
-    uniform_check *c = v->c;
+    uniform_check *c = user;
     if (array < 0 || !c->parser->arrays[array].replicated || !may_hold(c, c->state[array].differs))
         return;
     const array_state *state = &c->state[array];
     bool reads = state->root >= 0 && state->root != array;
     const char *name = reads ? c->parser->arrays[state->root].name : "";
-    if (!c->warned[v->s->id])
-        peal_parser_report(c->parser, PEAL_E_COPIES_DIFFER, NULL, v->s->source,
+    if (!c->warned[c->at->id])
+        peal_parser_report(c->parser, PEAL_E_COPIES_DIFFER, NULL, c->at->source,
                            "make it of replicated fields and of what allreduce gives; `when` too",
                            "the ranks' copies of `%s` may differ behind `%s`: %s%s%s",
-                           c->parser->arrays[array].name, v->s->name,
+                           c->parser->arrays[array].name, c->at->name,
                            reads ? "it reads `" : "each rank does it in its own way", name,
                            reads ? "`, which is not the same on all ranks" : "");
-    c->warned[v->s->id] = true;
+    c->warned[c->at->id] = true;
     c->state[array] = (array_state){.differs = c->never, .root = -1};
 }
 
@@ -262,7 +257,7 @@ static void run_copy(uniform_check *c, const peal_statement *s)
             c->value = state_of_array(c, from);
         write_value(c, into);
         if (c->when_state.differs == c->never) /* else that has been told */
-            look_at_copies(&(copy_visit){c, s}, into);
+            look_at_copies(c, into);
     }
 }
 
@@ -389,11 +384,14 @@ static void run_loop(uniform_check *c, const peal_statement *s)
     c->when_state = when_state;
 }
 
+/* The images in a replicated field's halo are each rank's own to fill. */
 static bool is_collective(const uniform_check *c, const peal_statement *s)
 {
-    bool file = s->kind == PEAL_STATEMENT_LOAD || s->kind == PEAL_STATEMENT_SAVE;
-    if (file)
+    if (s->kind == PEAL_STATEMENT_LOAD || s->kind == PEAL_STATEMENT_SAVE)
         return c->parser->arrays[s->u.file.array].kind == PEAL_ARRAY_FIELD;
+    for (int i = 0; s->kind == PEAL_STATEMENT_EXCHANGE && i < s->u.exchange.item_count; i++)
+        if (c->parser->arrays[s->u.exchange.item[i].array].replicated)
+            return true;
     return s->kind == PEAL_STATEMENT_SWAP || s->kind == PEAL_STATEMENT_REPEAT || peal_is_copy(s);
 }
 
@@ -412,7 +410,8 @@ static void look_at_when(uniform_check *c, const peal_statement *s)
     if (!may_hold(c, c->when_state.differs))
         c->when_state.differs = c->never;
     else if (is_collective(c, s))
-        refuse(c, s->when, c->always, "`when` of a swap, a loop, a copy or a field's file");
+        refuse(c, s->when, c->always,
+               "`when` of a swap, a loop, a copy, a replicated field's exchange or a field's file");
     else if (runtime && is_communication(s))
         refuse(c, s->when, c->always, when_of_message);
     if (!c->when_state.by && c->when_state.root < 0)
@@ -422,6 +421,7 @@ static void look_at_when(uniform_check *c, const peal_statement *s)
 static void run_statement(uniform_check *c, const peal_statement *s)
 {
     look_at_when(c, s);
+    c->at = s;
     peal_term when = c->when;
     switch (s->kind) {
     case PEAL_STATEMENT_SWAP:
@@ -440,7 +440,7 @@ static void run_statement(uniform_check *c, const peal_statement *s)
     default:
         c->value = value_of(c, s);
         peal_statement_writes(s, write_value, c);
-        peal_statement_writes(s, look_at_copies, &(copy_visit){c, s});
+        peal_statement_writes(s, look_at_copies, c);
     }
     peal_program_point_pass(c->m, &c->point, s, when);
 }

@@ -93,9 +93,13 @@ static void resolve_replicated(peal_parser *parser, const peal_field_desc *field
     const peal_expr *expr = peal_parse_expression(parser, field->replicated, field->source, 0);
     if (!expr || !peal_require_boolean(parser, expr, "`replicated`"))
         return;
-    if (peal_constant_value(parser, expr, &value))
+    if (peal_constant_value(parser, expr, &value)) {
         out->replicated = value.u.boolean;
-    else
+        if (out->replicated && out->data)
+            peal_parser_report(parser, PEAL_E_CONFLICTING_KEYS, field->replicated, field->source,
+                               "let peal allocate it, and set its contents by a task",
+                               "lent memory is each rank's own, `%s` is equal on all", out->name);
+    } else
         peal_parser_report(parser, PEAL_E_VALUE_NOT_KNOWN_YET, NULL, expr->source,
                            "it is made of numbers, params, defines and counters of `for`",
                            "`replicated` is known before the run, whatever the number of ranks");

@@ -258,7 +258,8 @@ static peal_status report(const peal_plan *plan, const peal_oracle *oracle, int 
                        plural(oracle->ranks), want, t->differing, t->points, much);
 }
 
-/* Both sides have the same points: else something is compared with nothing. */
+/* Both sides have the same points: else something is compared with nothing. Of a replicated field
+ * each rank is compared with each. */
 static peal_status check_points(const peal_plan *plan, const peal_oracle *oracle, int array,
                                 const peal_packed *packed, const peal_tally *t)
 {
@@ -267,9 +268,11 @@ static peal_status check_points(const peal_plan *plan, const peal_oracle *oracle
         run += peal_box_points(&packed[r].box);
     for (int s = 0; s < oracle->ranks; s++)
         serial += peal_box_points(&oracle->serial[s].schedule.array[array].layout.own);
-    if (run == t->points && serial == t->points)
-        return PEAL_STATUS_OK;
     const peal_array *a = &plan->data->arrays[array];
+    int64_t serial_copies = a->replicated ? oracle->ranks : 1;
+    int64_t run_copies = a->replicated ? plan->machine.ranks : 1;
+    if (run * serial_copies == t->points && serial * run_copies == t->points)
+        return PEAL_STATUS_OK;
     return peal_report(plan->session->diagnostics, PEAL_E_NOT_ON_OTHER_RANKS, a->source,
                        "let its size and halo not depend on the number of ranks",
                        "field `%s` has %" PRId64 " points on %d rank%s, %" PRId64 " on %d", a->name,

@@ -333,15 +333,16 @@ static bool one_rank_does(const common_input *c, file_use *a, file_use *b)
 
 /* ---- in which order ---- */
 
-static bool is_cut_alike(const common_input *c, const pass_context *pass, const file_use *a,
-                         const file_use *b)
+/* Whether each rank loads no more than it has saved itself. */
+static bool is_cut_alike(const common_input *c, const pass_context *pass, const file_use *save,
+                         const file_use *load)
 {
     const peal_scope scope = {.graph = c->graph, .ranks = c->machine.ranks};
     field_shape one, other;
     const pass_context quiet = {pass->arena, NULL}; /* what is wrong with fields has been said */
-    bool known = !shape_of(c, &quiet, &scope, a->s->u.file.array, &one) &&
-                 !shape_of(c, &quiet, &scope, b->s->u.file.array, &other);
-    return known && one.axis_count == other.axis_count &&
+    bool known = !shape_of(c, &quiet, &scope, save->s->u.file.array, &one) &&
+                 !shape_of(c, &quiet, &scope, load->s->u.file.array, &other);
+    return known && one.axis_count == other.axis_count && (one.replicated || !other.replicated) &&
            !memcmp(one.size, other.size, sizeof(one.size)) &&
            !memcmp(one.whole, other.whole, sizeof(one.whole)) &&
            !memcmp(one.align, other.align, sizeof(one.align)) &&

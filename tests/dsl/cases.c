@@ -213,6 +213,9 @@ const spec_case spec_cases[] = {
     {REPLICATED "{copy: [u, p], into: [p, q]}\n", PEAL_E_DUPLICATE_ARRAY, 7, 14, "two", NULL},
     {REPLICATED "{copy: u, into: p, when: rank == 0}\n", PEAL_E_DECISION_DIFFERS_BY_RANK, 7, 33,
      NULL, NULL},
+    {HEAD "topology: {periodic: true}\nfields: {p: {size: n, halo: 1, replicated: true}}\nstep:\n- "
+          "{exchange: p, when: rank == 0}\n",
+     PEAL_E_DECISION_DIFFERS_BY_RANK, 7, 28, NULL, NULL},
     {REPLICATED "{copy: u}\n", PEAL_E_MISSING_KEY, 7, 3, NULL, NULL},
     {HEAD "fields: {p: {size: n, replicated: 3}}\n", PEAL_E_WRONG_VALUE_TYPE, 4, 35, NULL, NULL},
     {HEAD "fields: {p: {size: n, replicated: rank == 0}}\n", PEAL_E_NAME_OUT_OF_SCOPE, 4, 35, NULL,

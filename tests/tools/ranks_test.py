@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import unittest
 
-from common import environment, main, peal, peal_json
+from common import SPECS, environment, main, peal, peal_json
 
 KERNELS = """
 PEAL_KERNEL(start)(peal_tile t, PEAL_WRITE(double, u)) {
@@ -192,6 +192,12 @@ class OtherRanks(unittest.TestCase):
                 self.assertEqual(code, 3, out + err)
                 self.assertIn(said, err)
                 self.assertNotIn("step", out)  # no row was printed
+
+    def test_replicated_fields(self):
+        spec = os.path.join(SPECS, "valid", "replicated.yaml")
+        for other in ("1", "2"):
+            code, out, err = peal("run", spec, "-n", "4", "--mode", "sync", "--verify-ranks", other, env=self.env)
+            self.assertEqual(code, 0, out + err)
 
     def test_words(self):
         for words, said in [(["--verify-ranks", "0"], "--verify-ranks needs a number of ranks, 1 to 1048576, not '0'"),
