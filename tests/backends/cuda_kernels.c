@@ -100,7 +100,7 @@ static void compile_spec(const char *spec, int ranks, outcome *out)
  * closely. */
 static void samples_load_coherently(void **state)
 {
-    const test_share share = share_of(4);
+    const test_share share = share_of(8);
     (void)state;
     if (!nvrtc_is_here())
         skip();

@@ -222,6 +222,7 @@ class Embedded(unittest.TestCase):
             self.assertIn(message, out)
         self.assertEqual(left(record), set())
 
+    @common.share.sometimes(3, 1)
     def test_every_failing_call(self):
         """Whatever fails, the context comes back and nothing is left."""
         for words in (("exchange", "two"), ("plan", "stream")):

@@ -108,8 +108,8 @@ def shares(specs):
              for name, _, counts in specs for processes in counts}
     if share.ALL:
         return lists
-    print(f"share: a mode of each twelfth spec (PEAL_TEST_SEED={share.SEED}; more: PEAL_TEST_EVERY=1)")
-    lists = {key: [modes[(share.SEED + turn) // 12 % len(modes)]] if (share.SEED + turn) % 12 == 0 else []
+    print(f"share: a mode of each 24th spec (PEAL_TEST_SEED={share.SEED}; more: PEAL_TEST_EVERY=1)")
+    lists = {key: [modes[(share.SEED + turn) // 24 % len(modes)]] if (share.SEED + turn) % 24 == 0 else []
              for turn, (key, modes) in enumerate(lists.items())}
     left = [mode for mode in MODES + JITTER if not any(mode in modes for modes in lists.values())]
     for key in list(lists)[::-1]:
@@ -179,10 +179,10 @@ def shared(options, seeds):
     for turn, (name, (ranks, words)) in enumerate(SHARED.items()):
         path = path_of(options, name)
         if options.only in f"{name} shared":
-            lines += lines_of([(f"{name} shared", [f"spec={path}", *(f"set={word}" for word in words)])], ranks, share.taken(SHARED_MODES, 2, turn))
+            lines += lines_of([(f"{name} shared", [f"spec={path}", *(f"set={word}" for word in words)])], ranks, share.taken(SHARED_MODES, 4, turn))
     for seed, ranks in ((row[0], int(row[1])) for row in seeds):
         if ranks > 2 and options.only in f"random {seed} shared":
-            lines += lines_of([(f"random {seed} shared", [f"seed={seed}"])], ranks, share.taken(SHARED_MODES, 2, int(seed)))
+            lines += lines_of([(f"random {seed} shared", [f"seed={seed}"])], ranks, share.taken(SHARED_MODES, 4, int(seed)))
     return lines
 
 
@@ -191,10 +191,10 @@ def together(options, processes, seeds):
     for turn, (name, (count, ranks, words, starts)) in enumerate(TOGETHER.items()):
         if count == processes and options.only in f"{name} together":
             words = [f"spec={path_of(options, name)}", *(f"set={word}" for word in words), *([f"starts={starts}"] if starts else [])]
-            lines += lines_of([(f"{name} together", words)], ranks, share.taken(TOGETHER_MODES, 2, turn))
+            lines += lines_of([(f"{name} together", words)], ranks, share.taken(TOGETHER_MODES, 4, turn))
     for seed, ranks in ((row[0], int(row[1])) for row in seeds if processes == 1 and int(row[0]) % 3 == 1):
         if ranks > 1 and options.only in f"random {seed} together":
-            lines += lines_of([(f"random {seed} together", [f"seed={seed}", f"starts={TOGETHER_STARTS}"])], ranks, share.taken(TOGETHER_MODES, 2, int(seed)))
+            lines += lines_of([(f"random {seed} together", [f"seed={seed}", f"starts={TOGETHER_STARTS}"])], ranks, share.taken(TOGETHER_MODES, 4, int(seed)))
     return lines
 
 

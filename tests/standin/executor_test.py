@@ -284,6 +284,7 @@ class Executor(unittest.TestCase):
         self.assertEqual(found, 0, err)
         self.assertRegex(err, r"`print` in the loop, whose rows the host takes between replays.*\[E668\]")
 
+    @share.sometimes(2, 1)
     def test_rare_conditions_leave_the_period(self):
         """Most steps are replayed, whatever the period of what few steps have; a condition of any form is as good."""
         spec = ("peal: 1\nname: rare\nbuffers: {d: {}, e: {keep: true}, n: {type: i64}, m: {type: i64, keep: true}}\nrepeat: %d\nstep:\n"
@@ -466,6 +467,7 @@ class Executor(unittest.TestCase):
             self.assertEqual(run.bad(), [])
             self.assertEqual(run.left(), set())
 
+    @share.sometimes(2)
     def test_every_failing_call(self):
         """Whatever fails, everything else is given back, and the message has the driver's words."""
         for mode in (*MODES, "fused"):

@@ -202,7 +202,7 @@ class Kernels(unittest.TestCase):
         self.assertGreaterEqual(len(launches), 2 * 2 * 3)  # two ranks: start, then relax twice
         self.assertEqual(left(record), set())
 
-    @share.sometimes(2)
+    @share.sometimes(4)
     def test_errors_name_the_task(self):
         for call in ("cuLaunchKernel", "cuStreamQuery"):
             for number, task in ((1, "start"), (3, "relax")):
@@ -432,7 +432,7 @@ class Run(unittest.TestCase):
         self.assertEqual((code, err, out["modes"][0]["mode"]), (0, "", "graph"))
         self.assertRegex(out["auto"], "^graph, predicted [^f]*times of ")
 
-    @share.sometimes(2)
+    @share.sometimes(4, 2)
     def test_folder_of_images_that_cannot_be_made(self):
         """Kernels are compiled all the same; a warning tells why they are not kept."""
         if findings(with_driver()[0])["nvrtc"][0] != "ok":

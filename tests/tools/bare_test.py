@@ -40,7 +40,7 @@ class Bare(unittest.TestCase):
                               check=False, timeout=LIMIT, env=environment())
         return done.returncode, done.stdout, done.stderr
 
-    @share.sometimes(2)
+    @share.sometimes(4)
     def test_1_without_libpmix(self):
         code, _, err = self.peal("run", HEAT, "-n", "2")
         self.assertEqual(code, 0, err)  # peal's own launcher needs none
@@ -51,7 +51,7 @@ class Bare(unittest.TestCase):
         self.assertEqual(code, 0, err)
         self.assertRegex(out, r"pmix +off +built without libpmix")
 
-    @share.sometimes(2, 1)
+    @share.sometimes(4, 2)
     def test_2_without_libyaml(self):
         self.make("meson", "configure", self.build, "-Dyaml=disabled")
         code, _, err = self.peal("run", HEAT)

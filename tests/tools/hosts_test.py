@@ -90,6 +90,7 @@ class Hosts(unittest.TestCase):
         self.assertEqual(code, 4, out + err)
         self.assertIn("has no network interface 'eth9'", err)
 
+    @share.sometimes(3)
     def test_started_by_peal(self):
         agent = ["--agent", "ip netns exec"]
         name = os.path.join(ROOT, "samples", "jacobi2d", "jacobi2d.yaml")

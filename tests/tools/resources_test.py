@@ -50,6 +50,7 @@ class Resources(unittest.TestCase):
         self.assertLessEqual(kernel["threads"] * kernel["blocks_per_sm"], 2048)
         self.assertIn(kernel["limited_by"], ("registers", "threads", "shared memory", "blocks"))
 
+    @common.share.sometimes(3)
     def test_fused(self):
         """The kernel that stays, of ranks that are alike, and its dispatcher alone, which takes less."""
         out = resources("--mode", "fused", "--arch", "sm_90", folder=STAGED)

@@ -123,9 +123,11 @@ class Whole(Save):
         self.assertEqual(code, 0, err)
         self.assert_clean()
 
+    @share.sometimes(3)
     def test_a_kill_at_any_call(self):
         self.kill_at_each(1, 1000)
 
+    @share.sometimes(3, 1)
     def test_a_kill_of_one_process_of_two(self):
         self.kill_at_each(2, 60)  # how often processes ask for each other depends on the machine
 
@@ -133,6 +135,7 @@ class Whole(Save):
         self.env = environment(PEAL_TEST_HOSTS="2")
         self.kill_at_each(2, 14)
 
+    @share.sometimes(3, 2)
     def test_any_call_fails(self):
         failed = 0
         count = self.counts(1)["fail"]

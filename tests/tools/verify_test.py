@@ -209,6 +209,7 @@ finish: [{save: a, file: ck.npy}]
         self.assertEqual(code, 1, err)
         self.assertIn("'a' of rank 0 differs from serial at (0): ", err)
 
+    @share.sometimes(2)
     def test_tune_goes_on_from_the_same_file(self):
         path = self.checkpoint("""setup: [{load: a, file: ck.npy}]
 repeat: 50
@@ -238,6 +239,7 @@ step: [{task: add, box: a, update: a}, {save: a, file: ck.npy, when: step == 0}]
             if wanted:
                 self.assertIn(f"the file `{folder}/b.npy` differs", err)
 
+    @share.sometimes(2, 1)
     def test_errors_are_not_equality(self):
         """Whichever call fails from where serial has saved on: nothing says that the files are equal."""
         if "ASAN_OPTIONS" in os.environ:
