@@ -105,6 +105,10 @@ const char *peal_compile_error_hint(const char *message, int files)
         return "it is looked for beside the file that names it, and among the system's headers";
     if (HAS_ANY(message, "implicit declaration", "implicitly declaring"))
         return "include the header that declares it";
+    if (HAS_ANY(message, "no member") && HAS_ANY(message, "peal_component_strides_"))
+        return "a value of a field with `components` is PEAL_C(f, c, x, y), not PEAL_AT";
+    if (HAS_ANY(message, "no member") && HAS_ANY(message, "peal_strides_"))
+        return "PEAL_C and PEAL_READ_C are of fields with `components`; of others say PEAL_AT";
     if (files > 1 && HAS_ANY(message, "redefinition of", "has already been defined", "redeclared",
                              "conflicting types"))
         return "all files of `kernels` are compiled as one text, also their `static` functions: "

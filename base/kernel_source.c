@@ -77,8 +77,8 @@ const char *peal_kernel_signature(peal_arena *arena, const peal_schedule *schedu
         const peal_schedule_array *array = &schedule->array[task->access[i].array];
         char name[PEAL_PARAMETER_BYTES];
         peal_kernel_parameter(schedule, task, i, name);
-        fprintf(out, ", PEAL_%s(%s, %s)", modes[task->access[i].mode],
-                peal_type_c_name(array->type), name);
+        fprintf(out, ", PEAL_%s%s(%s, %s)", modes[task->access[i].mode],
+                array->has_components ? "_C" : "", peal_type_c_name(array->type), name);
     }
     for (int i = 0; i < task->reduction_count; i++) {
         char name[PEAL_PARAMETER_BYTES];

@@ -107,6 +107,8 @@ static void add_array(hash_state *h, const peal_array *array)
     add_integer(h, array->axis_count);
     if (array->replicated) /* others have the hash that they had */
         add_integer(h, array->replicated);
+    if (array->components)
+        add_integer(h, 2 + array->components);
     add_exprs(h, array->size, PEAL_AXES);
     add_amount(h, &array->halo);
     add_exprs(h, array->align, PEAL_AXES);

@@ -88,6 +88,10 @@ static const peal_key field_keys[] = {
     {"coarsen", PEAL_KEY_AXES, false, NULL,
      "every n-th point: this field lives where n times its coordinate lives",
      AT(peal_field_desc, coarsen)},
+    {"components", PEAL_KEY_EXPRESSION, false, NULL,
+     "values at each point, 1 to 65535, in planes: kernels say PEAL_READ_C and PEAL_C(f, c, x, y); "
+     "no axis, never cut; known before the run",
+     AT(peal_field_desc, components)},
     {"replicated", PEAL_KEY_CONDITION, false, NULL,
      "true: it is not cut, each rank has all of it and computes all of it, equal on all ranks "
      "(else "

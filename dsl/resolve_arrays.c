@@ -105,6 +105,31 @@ static void resolve_replicated(peal_parser *parser, const peal_field_desc *field
                            "`replicated` is known before the run, whatever the number of ranks");
 }
 
+static void resolve_components(peal_parser *parser, const peal_field_desc *field, peal_array *out)
+{
+    enum { MOST = 65535 };
+    peal_value value;
+    const peal_expr *expr = field->components
+                                ? peal_parse_expression(parser, field->components, field->source, 0)
+                                : NULL;
+    if (!expr || !peal_require_integer(parser, expr, "`components`"))
+        return;
+    if (!peal_constant_value(parser, expr, &value))
+        peal_parser_report(parser, PEAL_E_VALUE_NOT_KNOWN_YET, NULL, expr->source,
+                           "it is made of numbers, params, defines and counters of `for`",
+                           "`components` is known before the run");
+    else if (value.u.integer < 1 || value.u.integer > MOST)
+        peal_parser_report(parser, PEAL_E_SIZE_OUT_OF_RANGE, NULL, expr->source,
+                           "leave the key out where a point has one value",
+                           "a point has 1 to %d components, not %" PRId64, MOST, value.u.integer);
+    else if (out->axis_count == PEAL_AXES)
+        peal_parser_report(parser, PEAL_E_WRONG_AXIS_COUNT, field->components, field->source, NULL,
+                           "a field with components has 1 to %d axes, not %d", PEAL_AXES - 1,
+                           out->axis_count);
+    else
+        out->components = (int)value.u.integer;
+}
+
 static void resolve_field(peal_parser *parser, const peal_family *family, peal_array *out)
 {
     const peal_field_desc field = family->field;
@@ -121,6 +146,7 @@ static void resolve_field(peal_parser *parser, const peal_family *family, peal_a
     resolve_axes(parser, field.stagger, &field, "stagger", out->axis_count, out->stagger);
     resolve_axes(parser, field.coarsen, &field, "coarsen", out->axis_count, out->coarsen);
     resolve_replicated(parser, &field, out);
+    resolve_components(parser, &field, out);
 }
 
 static void resolve_values(peal_parser *parser, const peal_buffer_desc *buffer, peal_array *out)

@@ -53,13 +53,15 @@ static void add_item(copy_parse *c, int from, int into, peal_source source)
     if (from == into)
         peal_parser_report(parser, PEAL_E_DUPLICATE_ARRAY, NULL, source, NULL,
                            "`%s` is copied into itself", a->name);
-    else if (a->type != b->type || a->axis_count != b->axis_count)
+    else if (a->type != b->type || a->axis_count != b->axis_count || a->components != b->components)
         peal_parser_report(
             parser, PEAL_E_UNEQUAL_COPY, NULL, source,
             "say `like:` for one of them, and `replicated` or another `align` beside "
             "it",
             "`%s` and `%s` differ in %s", a->name, b->name,
-            a->type != b->type ? "type" : "their number of axes");
+            a->type != b->type               ? "type"
+            : a->axis_count != b->axis_count ? "their number of axes"
+                                             : "components");
     else
         c->list[c->count++] = (peal_exchange_item){.array = from,
                                                    .into = into,

@@ -61,6 +61,8 @@ static const char *difference(const peal_parser *parser, const peal_array *a, co
         return "their grids differ (align, stagger, coarsen)";
     if (a->replicated != b->replicated)
         return "one is replicated, the other is cut";
+    if (a->components != b->components)
+        return "their components differ";
     if (a->file || b->file || a->values || b->values)
         return "constant contents cannot be swapped";
     if (differ(parser, a->count, b->count, 1) || points_differ(parser, &a->points, &b->points))

@@ -133,7 +133,7 @@ static peal_status report(const peal_plan *plan, const sighting *first, int64_t 
     const peal_schedule *schedule = plan->binding.rank[0].schedule;
     writers w = {.schedule = schedule, .array = first->array};
     char where[100] = "", when[80], value[40], more[60] = "";
-    int axes = array->kind == PEAL_ARRAY_FIELD ? array->axis_count : 1;
+    int axes = array->kind == PEAL_ARRAY_FIELD ? peal_stored_axes(array) : 1;
     peal_point_text(first->at, axes, where, sizeof(where));
     peal_element_text(array->type, first->value, value, sizeof(value));
     print_when(plan, when, sizeof(when));

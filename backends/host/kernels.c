@@ -50,8 +50,9 @@ static void print_call(const peal_schedule *schedule, const peal_schedule_task *
     for (int i = 0; i < task->access_count; i++) {
         const peal_task_access *access = &task->access[i];
         const char *type = type_of(schedule, access->array);
-        fprintf(call, ", (%s%s *)call->view[%d].base, peal_strides_of_(&call->view[%d])",
-                access->mode == PEAL_READ_ACCESS ? "const " : "", type, i, i);
+        fprintf(call, ", (%s%s *)call->view[%d].base, peal_%s_of_(&call->view[%d])",
+                access->mode == PEAL_READ_ACCESS ? "const " : "", type, i,
+                schedule->array[access->array].has_components ? "component_strides" : "strides", i);
     }
     for (int i = 0; i < task->reduction_count; i++) {
         const char *type = type_of(schedule, task->reduction[i].array);
@@ -114,6 +115,10 @@ static void print_trampolines(const host_kernels *kernels, FILE *out)
                  "static inline __attribute__((always_inline)) peal_strides_\n"
                  "peal_strides_of_(const peal_view *view)\n"
                  "{\n    return (peal_strides_){view->stride[1], view->stride[2], "
+                 "view->stride[3]};\n}\n"
+                 "static inline __attribute__((always_inline)) peal_component_strides_\n"
+                 "peal_component_strides_of_(const peal_view *view)\n"
+                 "{\n    return (peal_component_strides_){view->stride[1], view->stride[2], "
                  "view->stride[3]};\n}\n");
     for (int i = 0; i < kernels->call_count; i++) {
         const char *text = kernels->call[i].text;

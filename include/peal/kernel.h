@@ -30,6 +30,12 @@ typedef struct peal_strides_ {
     int64_t peal_y_, peal_z_, peal_w_;
 } peal_strides_;
 
+/* Of a field with `components`: along y, z and the fourth axis in memory; its components are behind
+ * its axes. Another type with other names, so that PEAL_AT does not compile for it. */
+typedef struct peal_component_strides_ {
+    int64_t peal_first_, peal_second_, peal_third_;
+} peal_component_strides_;
+
 /* Arrays of one call never overlap. Where a kernel may wait for memory that others write, peal
  * defines this away. */
 #ifndef PEAL_RESTRICT
@@ -49,6 +55,16 @@ typedef struct peal_strides_ {
 #define PEAL_WRITE(peal_type_, peal_array_)                                                        \
     peal_type_ *PEAL_RESTRICT peal_array_,                                                         \
         const peal_strides_ peal_array_##_strides_ __attribute__((unused))
+/* Fields with `components`. */
+#define PEAL_READ_C(peal_type_, peal_array_)                                                       \
+    const peal_type_ *PEAL_RESTRICT peal_array_,                                                   \
+        const peal_component_strides_ peal_array_##_strides_ __attribute__((unused))
+#define PEAL_UPDATE_C(peal_type_, peal_array_)                                                     \
+    peal_type_ *PEAL_RESTRICT peal_array_,                                                         \
+        const peal_component_strides_ peal_array_##_strides_ __attribute__((unused))
+#define PEAL_WRITE_C(peal_type_, peal_array_)                                                      \
+    peal_type_ *PEAL_RESTRICT peal_array_,                                                         \
+        const peal_component_strides_ peal_array_##_strides_ __attribute__((unused))
 #define PEAL_REDUCE(peal_type_, peal_array_) peal_type_ *PEAL_RESTRICT peal_array_
 
 /* The point with these global coordinates, halo included: PEAL_AT(u, x), (u, x, y), (u, x, y, z),
@@ -58,7 +74,7 @@ typedef struct peal_strides_ {
     (peal_array_, __VA_ARGS__)
 #define PEAL_PICK_(peal_1_, peal_2_, peal_3_, peal_4_, peal_pick_, ...) peal_pick_
 #define PEAL_AT_1_(peal_array_, peal_1_)                                                           \
-    ((void)sizeof(peal_array_##_strides_), peal_array_)[(int64_t)(peal_1_)]
+    ((void)sizeof(peal_array_##_strides_.peal_y_), peal_array_)[(int64_t)(peal_1_)]
 #define PEAL_AT_2_(peal_array_, peal_1_, peal_2_)                                                  \
     peal_array_[(int64_t)(peal_1_) + (int64_t)(peal_2_)*peal_array_##_strides_.peal_y_]
 #define PEAL_AT_3_(peal_array_, peal_1_, peal_2_, peal_3_)                                         \
@@ -68,6 +84,21 @@ typedef struct peal_strides_ {
     peal_array_[(int64_t)(peal_1_) + (int64_t)(peal_2_)*peal_array_##_strides_.peal_y_ +           \
                 (int64_t)(peal_3_)*peal_array_##_strides_.peal_z_ +                                \
                 (int64_t)(peal_4_)*peal_array_##_strides_.peal_w_]
+
+/* Component c, from 0, of the point of a field with `components`: PEAL_C(f, c, x), (f, c, x, y),
+ * (f, c, x, y, z). It can be assigned to. */
+#define PEAL_C(peal_array_, peal_c_, ...)                                                          \
+    PEAL_PICK_(__VA_ARGS__, PEAL_C_4_, PEAL_C_3_, PEAL_C_2_, PEAL_C_1_, )                          \
+    (peal_array_, peal_c_, __VA_ARGS__)
+#define PEAL_C_1_(peal_array_, peal_c_, peal_1_)                                                   \
+    peal_array_[(int64_t)(peal_1_) + (int64_t)(peal_c_)*peal_array_##_strides_.peal_first_]
+#define PEAL_C_2_(peal_array_, peal_c_, peal_1_, peal_2_)                                          \
+    peal_array_[(int64_t)(peal_1_) + (int64_t)(peal_2_)*peal_array_##_strides_.peal_first_ +       \
+                (int64_t)(peal_c_)*peal_array_##_strides_.peal_second_]
+#define PEAL_C_3_(peal_array_, peal_c_, peal_1_, peal_2_, peal_3_)                                 \
+    peal_array_[(int64_t)(peal_1_) + (int64_t)(peal_2_)*peal_array_##_strides_.peal_first_ +       \
+                (int64_t)(peal_3_)*peal_array_##_strides_.peal_second_ +                           \
+                (int64_t)(peal_c_)*peal_array_##_strides_.peal_third_]
 
 /* The tile's points, in any order; int coordinates, x fastest here. */
 #define PEAL_FOR_1D(peal_tile_, peal_x_)                                                           \

@@ -241,7 +241,7 @@ static peal_status report(const peal_plan *plan, const peal_oracle *oracle, int 
 {
     const peal_array *a = &plan->data->arrays[array];
     char where[100] = "", got[40], want[40], much[160] = "";
-    int axes = a->kind == PEAL_ARRAY_FIELD ? a->axis_count : 1;
+    int axes = a->kind == PEAL_ARRAY_FIELD ? peal_stored_axes(a) : 1;
     peal_point_text(t->at, axes, where, sizeof(where));
     peal_element_text(a->type, t->run, got, sizeof(got));
     peal_element_text(a->type, t->serial, want, sizeof(want));

@@ -88,8 +88,9 @@ static peal_status lay_out_field(const common_input *c, const pass_context *pass
     peal_layout *layout = &v->layout[array];
     field_shape s;
     peal_status status = shape_of(c, pass, &v->scope, array, &s);
-    peal_box part = {.axis_count = a->axis_count, .hi = {1, 1, 1, 1}}, own, stored;
-    for (int k = 0; !status && k < a->axis_count; k++) {
+    const int axes = peal_stored_axes(a);
+    peal_box part = {.axis_count = axes, .hi = {1, 1, 1, 1}}, own, stored;
+    for (int k = 0; !status && k < axes; k++) {
         int position = k < PEAL_RANK_AXES ? v->position[k] : 0;
         part_along(&s, k, position, ranks_along(c, array, k), &part.lo[k], &part.hi[k]);
         status = check_part(c, pass, v, array, &s, k, part.hi[k] - part.lo[k]);
@@ -97,7 +98,7 @@ static peal_status lay_out_field(const common_input *c, const pass_context *pass
     if (status)
         return status;
     own = stored = part;
-    for (int k = 0; k < a->axis_count; k++)
+    for (int k = 0; k < axes; k++)
         for (int side = 0; side < 2; side++) {
             int64_t *grown = side ? &stored.hi[k] : &stored.lo[k];
             *grown += side ? s.halo[k][1] : -s.halo[k][0];
@@ -143,6 +144,7 @@ static peal_status lay_out_buffer(const common_input *c, const pass_context *pas
     if (a->points.kind != PEAL_POINTS_ONE) {
         box_list list;
         status = points_of(c, pass, v, &a->points, &list);
+        leave_components(c, &a->points, &list);
         if (!status && list.count > 1)
             status = peal_report(pass->diagnostics, PEAL_E_INVALID_BUFFER_EXTENT, a->points.source,
                                  "give a box that is one piece",

@@ -145,12 +145,12 @@ static peal_status range_points(const common_input *c, const pass_context *pass,
 
 /* The direction of a border, a halo or a ghost box, along the field's axes. */
 static peal_status points_direction(const common_input *c, const pass_context *pass,
-                                    const rank_view *v, const peal_points *p, const field_shape *s,
+                                    const rank_view *v, const peal_points *p,
                                     int direction[PEAL_RANK_AXES])
 {
     peal_status status = direction_of(pass, &v->scope, &p->direction, direction);
     for (int k = 0; !status && k < PEAL_RANK_AXES; k++)
-        if (direction[k] && k >= s->axis_count)
+        if (direction[k] && k >= c->graph->arrays[p->array].axis_count)
             status = peal_report(pass->diagnostics, PEAL_E_DIRECTION_OUT_OF_RANGE,
                                  p->direction.source, "use the field's axes only",
                                  "`%s` has no axis %c", array_name(c, p->array), "xyz"[k]);
@@ -162,7 +162,7 @@ static peal_status directed_points(const common_input *c, const pass_context *pa
                                    box_list *out)
 {
     int direction[PEAL_RANK_AXES];
-    peal_status status = points_direction(c, pass, v, p, s, direction);
+    peal_status status = points_direction(c, pass, v, p, direction);
     if (status)
         return status;
     if (halo_owner(c, v, p->array, direction) < 0)
@@ -192,7 +192,7 @@ static peal_status ghost_points(const common_input *c, const pass_context *pass,
                                 const peal_points *p, const field_shape *s, box_list *out)
 {
     int direction[PEAL_RANK_AXES];
-    peal_status status = points_direction(c, pass, v, p, s, direction);
+    peal_status status = points_direction(c, pass, v, p, direction);
     if (status)
         return status;
     const char *lack = lack_of_ghosts(c, s, direction);
@@ -225,7 +225,7 @@ peal_status beside_ghosts(const common_input *c, const pass_context *pass, const
     field_shape ghosts, inside;
     peal_status status = shape_of(c, pass, &v->scope, p->array, &ghosts);
     status = status ? status : shape_of(c, pass, &v->scope, array, &inside);
-    status = status ? status : points_direction(c, pass, v, p, &ghosts, direction);
+    status = status ? status : points_direction(c, pass, v, p, direction);
     for (int k = 0; !status && k < PEAL_AXES; k++) {
         out->lo[k] = out->hi[k] = 0;
         if (k >= PEAL_RANK_AXES || k >= inside.axis_count || !direction[k])
@@ -434,4 +434,16 @@ peal_status points_of(const common_input *c, const pass_context *pass, const ran
             out->box[kept++] = out->box[i];
     out->count = kept;
     return status;
+}
+
+void leave_components(const common_input *c, const peal_points *points, box_list *list)
+{
+    if (points->array < 0 || !c->graph->arrays[points->array].components)
+        return;
+    int axes = c->graph->arrays[points->array].axis_count;
+    for (int i = 0; i < list->count; i++) {
+        list->box[i].axis_count = axes;
+        list->box[i].lo[axes] = 0;
+        list->box[i].hi[axes] = 1;
+    }
 }

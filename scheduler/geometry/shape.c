@@ -46,11 +46,16 @@ peal_status shape_of(const common_input *c, const pass_context *pass, const peal
                      int array, field_shape *out)
 {
     const peal_array *a = &c->graph->arrays[array];
-    field_shape s = {.axis_count = a->axis_count,
+    field_shape s = {.axis_count = peal_stored_axes(a),
                      .cut = {c->cut[0], c->cut[1], c->cut[2]},
                      .replicated = a->replicated};
     peal_status status = amount_of(pass, scope, &a->halo, s.halo);
-    for (int k = 0; !status && k < a->axis_count; k++) {
+    for (int k = 0; !status && k < s.axis_count; k++) {
+        if (k == a->axis_count) {
+            s.whole[k] = s.size[k] = a->components;
+            s.align[k] = s.coarsen[k] = 1;
+            break;
+        }
         status = positive(pass, scope, a, a->size[k], 1, 1, &s.whole[k], "an extent");
         if (!status)
             status = positive(pass, scope, a, a->align[k], 1, 1, &s.align[k], "`align`");

@@ -264,12 +264,14 @@ static peal_status make_arrays(lowering *l)
     peal_schedule_array *array = PEAL_ARENA_ARRAY(l->pass->arena, peal_schedule_array, total);
     for (int i = 0; i < total; i++) {
         bool hidden = i >= c->graph->array_count;
-        array[i] = (peal_schedule_array){.name = array_name(c, i),
-                                         .type = array_type(c, i),
-                                         .layout = l->v->layout[i],
-                                         .swap_group = hidden ? -1 : c->swap_group[i],
-                                         .hidden = hidden,
-                                         .defined = !hidden && is_defined(c, i)};
+        array[i] =
+            (peal_schedule_array){.name = array_name(c, i),
+                                  .type = array_type(c, i),
+                                  .layout = l->v->layout[i],
+                                  .swap_group = hidden ? -1 : c->swap_group[i],
+                                  .has_components = !hidden && c->graph->arrays[i].components,
+                                  .hidden = hidden,
+                                  .defined = !hidden && is_defined(c, i)};
         array[i].layout.offset = l->table.map ? l->table.map->array[i] : -1;
         if (hidden)
             continue;

@@ -189,6 +189,7 @@ peal_status make_kernel_task(const common_input *c, const pass_context *pass, ra
     peal_status status = points_of(c, pass, v, &task->box, &boxes);
     if (status)
         return status;
+    leave_components(c, &task->box, &boxes);
     int index = add_task(c, pass, v, s, PEAL_TASK_KERNEL);
     v->statement[s->id].task = index;
     peal_schedule_task *t = &v->task[index];

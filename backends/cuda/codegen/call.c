@@ -51,7 +51,9 @@ static void print_view(const peal_schedule *schedule, const peal_schedule_task *
         fprintf(out, ", peal_begun_strides_%s(peal_launch_, %d, %s)", shaped ? "<peal_box_>" : "",
                 view, tile);
     else
-        fprintf(out, ", peal_strides_of_%s(peal_launch_, %d)", shaped ? "<peal_box_>" : "", view);
+        fprintf(out, ", peal_%s_of_%s(peal_launch_, %d)",
+                schedule->array[access->array].has_components ? "component_strides" : "strides",
+                shaped ? "<peal_box_>" : "", view);
 }
 
 static void print_partials(const peal_schedule *schedule, const peal_schedule_task *task, bool full,

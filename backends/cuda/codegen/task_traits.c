@@ -57,8 +57,9 @@ static bool is_moved_field(const peal_schedule *schedule, int array)
 {
     const peal_graph_data *graph = schedule->graph;
 
-    /* Elements of a buffer are addressed from its own pointer. */
-    return array < graph->array_count && graph->arrays[array].kind == PEAL_ARRAY_FIELD &&
+    /* Elements of a buffer and of planes of components are addressed from its own pointer. */
+    return array < graph->array_count && !schedule->array[array].has_components &&
+           graph->arrays[array].kind == PEAL_ARRAY_FIELD &&
            schedule->array[array].layout.stored.axis_count >= 2;
 }
 

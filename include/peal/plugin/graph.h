@@ -175,6 +175,8 @@ typedef struct peal_array {
     const peal_expr *stagger[PEAL_AXES]; /* NULL: 0 */
     const peal_expr *coarsen[PEAL_AXES]; /* NULL: 1 */
     bool replicated;                     /* not cut: each rank owns all points */
+    int components; /* values at each point, in planes: an axis behind the others that is never cut;
+                       0: one, without such an axis */
     /* buffers */
     const peal_expr *count;         /* NULL: 1, unless points, file or values */
     peal_points points;             /* kind ONE: no box */
@@ -187,6 +189,12 @@ typedef struct peal_array {
      * own */
     void *data;
 } peal_array;
+
+/* Of a field in memory and in files: its axes, and that of its components. */
+static inline int peal_stored_axes(const peal_array *array)
+{
+    return array->axis_count + (array->components > 0);
+}
 
 typedef enum peal_access_mode {
     PEAL_READ_ACCESS,

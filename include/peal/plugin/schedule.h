@@ -44,6 +44,7 @@ typedef struct peal_schedule_array {
     peal_layout layout;
     int swap_group; /* arrays that swaps may permute share a number >= 0; -1: never swapped */
     bool hidden;
+    bool has_components;  /* kernels address it by PEAL_C, not by PEAL_AT */
     bool defined;         /* its own points are defined after a run: compared by --verify */
     const void *constant; /* initial contents, layout.bytes of them; NULL: zero */
     void *lent;           /* the caller's memory, when layout.offset is -1 */

@@ -72,6 +72,11 @@ typedef struct peal_strides_ {
     bool peal_fetch_; /* PEAL_AT reads it by non-coherent loads (communication-free kernels) */
 } peal_strides_;
 
+/* Of a field with `components`, whose views are never moved. */
+typedef struct peal_component_strides_ {
+    int64_t peal_first_, peal_second_, peal_third_;
+} peal_component_strides_;
+
 /* Where a tile's partial of a reduction goes (0: nobody reads it), and how values are combined. */
 template <class type> struct peal_partial_ {
     type *out;
@@ -113,6 +118,13 @@ template <class type> static __device__ __forceinline__ type &peal_item_of_(type
     peal_type_ *PEAL_RESTRICT peal_array_, const peal_strides_ peal_array_##_strides_
 #define PEAL_WRITE(peal_type_, peal_array_)                                                        \
     peal_type_ *PEAL_RESTRICT peal_array_, const peal_strides_ peal_array_##_strides_
+#define PEAL_READ_C(peal_type_, peal_array_)                                                       \
+    const peal_type_ *PEAL_RESTRICT peal_array_,                                                   \
+        const peal_component_strides_ peal_array_##_strides_
+#define PEAL_UPDATE_C(peal_type_, peal_array_)                                                     \
+    peal_type_ *PEAL_RESTRICT peal_array_, const peal_component_strides_ peal_array_##_strides_
+#define PEAL_WRITE_C(peal_type_, peal_array_)                                                      \
+    peal_type_ *PEAL_RESTRICT peal_array_, const peal_component_strides_ peal_array_##_strides_
 #define PEAL_REDUCE(peal_type_, peal_array_) const peal_partial_<peal_type_> peal_array_
 
 #define PEAL_AT(peal_array_, ...)                                                                  \
@@ -149,6 +161,19 @@ template <class type> static __device__ __forceinline__ type &peal_item_of_(type
                 (int64_t)(peal_2_)*peal_array_##_strides_.peal_y_ +                                \
                 (int64_t)(peal_3_)*peal_array_##_strides_.peal_z_ +                                \
                 (int64_t)(peal_4_)*peal_array_##_strides_.peal_w_]
+
+#define PEAL_C(peal_array_, peal_c_, ...)                                                          \
+    PEAL_PICK_(__VA_ARGS__, PEAL_C_4_, PEAL_C_3_, PEAL_C_2_, PEAL_C_1_, )                          \
+    (peal_array_, peal_c_, __VA_ARGS__)
+#define PEAL_C_1_(peal_array_, peal_c_, peal_1_)                                                   \
+    peal_array_[(int64_t)(peal_1_) + (int64_t)(peal_c_)*peal_array_##_strides_.peal_first_]
+#define PEAL_C_2_(peal_array_, peal_c_, peal_1_, peal_2_)                                          \
+    peal_array_[(int64_t)(peal_1_) + (int64_t)(peal_2_)*peal_array_##_strides_.peal_first_ +       \
+                (int64_t)(peal_c_)*peal_array_##_strides_.peal_second_]
+#define PEAL_C_3_(peal_array_, peal_c_, peal_1_, peal_2_, peal_3_)                                 \
+    peal_array_[(int64_t)(peal_1_) + (int64_t)(peal_2_)*peal_array_##_strides_.peal_first_ +       \
+                (int64_t)(peal_3_)*peal_array_##_strides_.peal_second_ +                           \
+                (int64_t)(peal_c_)*peal_array_##_strides_.peal_third_]
 
 #ifdef PEAL_FUSED
 static __device__ __forceinline__ int peal_thread_anew_();

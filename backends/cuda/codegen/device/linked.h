@@ -25,4 +25,10 @@ static __device__ __forceinline__ peal_block_strides peal_block_strides_of_(cons
     return {s.peal_y_, s.peal_z_, s.peal_w_};
 }
 
+static __device__ __forceinline__ peal_block_strides
+peal_block_strides_of_(const peal_component_strides_ &s)
+{
+    return {s.peal_first_, s.peal_second_, s.peal_third_};
+}
+
 #endif

@@ -348,6 +348,15 @@ static __device__ __forceinline__ peal_strides_ peal_strides_of_(const peal_laun
     return strides;
 }
 
+/* The same of a field with components. */
+template <class box = peal_any_box_>
+static __device__ __forceinline__ peal_component_strides_
+peal_component_strides_of_(const peal_launch &launch, int view)
+{
+    return {box::stride(launch, view, 0), box::stride(launch, view, 1),
+            box::stride(launch, view, 2)};
+}
+
 /* Where the partial of this tile goes. */
 template <class type>
 static __device__ __forceinline__ peal_partial_<type>
