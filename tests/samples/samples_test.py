@@ -35,6 +35,7 @@ SMALL = {
     "cg/cg": ["n=60"],
     "vcycle/vcycle": ["n=36", "cycles=4", "coarse=20"],
     "hpgmg/hpgmg": ["n=16", "vcycles=1", "sweeps=2"],
+    "cavity/cavity": ["n=21", "steps=25", "report=6"],
     "mesh/mesh": ["steps=30", "report=10"],
     "particles/particles": ["each=40", "steps=60", "report=20"],
     "bfs/bfs": ["n=700"],
@@ -300,6 +301,35 @@ def hpgmg_norms(case):
         first = rows
 
 
+# Largest velocities on the middle lines at a Reynolds number of 100, in the lid's: Ghia, Ghia and Shin, J. Comput. Phys. 48 (1982).
+GHIA = {"back": -0.21090, "up": 0.17527, "down": -0.24533}
+
+
+def cavity_flows(case):
+    n, lid, first = 64, 0.1, None
+    try:
+        import numpy
+    except ImportError:
+        numpy = None
+    for ranks, steps in ((1, 300), (2, 300), (8, 300), (3, 12000)):
+        rows = rows_of(case.run("cavity/cavity", ranks, sets=[f"n={n}", f"steps={steps}", "report=100"]))
+        for row in rows:
+            expect(abs(row["mass"] - n * n) < 1e-10 * n * n, f"{ranks} ranks: {row}")
+        if not numpy:
+            continue
+        velocity = numpy.load(case.folder("cavity") / "velocity.npy")
+        expect(velocity.shape == (2, n, n), f"{velocity.shape}")
+        if steps == 300:
+            expect(first is None or numpy.array_equal(first, velocity), f"{ranks} ranks: another velocity than on 1")
+            first = velocity
+    if not numpy:
+        print("no numpy")
+        sys.exit(SKIPPED)
+    u, v = (velocity[0, :, n // 2 - 1 : n // 2 + 1].mean(axis=1) / lid, velocity[1, n // 2 - 1 : n // 2 + 1, :].mean(axis=0) / lid)
+    for name, found in (("back", u.min()), ("up", v.max()), ("down", v.min())):
+        expect(abs(found - GHIA[name]) < 0.02 * abs(GHIA[name]), f"{name}: {found}, not {GHIA[name]}")
+
+
 # Modes by ranks; that all modes are alike is checked elsewhere.
 SOME = ((1, "fused"), (2, "sync"), (4, "serial"), (4, "fused"))
 
@@ -480,6 +510,7 @@ CASES = {
     "cg-converges": cg_converges,
     "vcycle-converges": vcycle_converges,
     "hpgmg-norms": hpgmg_norms,
+    "cavity-flows": cavity_flows,
     "mesh-is-cut": mesh_is_cut,
     "mesh-files": mesh_files,
     "diffusion": diffusion,
