@@ -39,12 +39,12 @@ PEAL_KERNEL(rest)(peal_tile t, PEAL_WRITE_C(double, f))
 PEAL_KERNEL(collide)(peal_tile t, PEAL_UPDATE_C(double, f), double omega)
 {
     PEAL_FOR_2D(t, x, y) {
-        double mass = 0, u = 0, v = 0;
+        double part[9], mass = 0, u = 0, v = 0;
         for (int c = 0; c < 9; c++) {
-            double part = PEAL_C(f, c, x, y);
-            mass += part;
-            u += part * east(c);
-            v += part * north(c);
+            part[c] = PEAL_C(f, c, x, y);
+            mass += part[c];
+            u += part[c] * east(c);
+            v += part[c] * north(c);
         }
         u /= mass;
         v /= mass;
@@ -52,7 +52,7 @@ PEAL_KERNEL(collide)(peal_tile t, PEAL_UPDATE_C(double, f), double omega)
         for (int c = 0; c < 9; c++) {
             double along = 3.0 * (u * east(c) + v * north(c));
             double balance = weight(c) * mass * (1.0 + along + 0.5 * along * along - energy);
-            PEAL_C(f, c, x, y) += omega * (balance - PEAL_C(f, c, x, y));
+            PEAL_C(f, c, x, y) = part[c] + omega * (balance - part[c]);
         }
     }
 }
