@@ -44,6 +44,7 @@ const char *const random_feature_names[] = {
     [F_COUNTED_MESSAGE] = "message counted at run time",
     [F_TURNS] = "messages in steps of each rank's own",
     [F_SWEEP] = "a loop between a receive and its send",
+    [F_COMPONENTS] = "components",
 };
 const int random_feature_count = FEATURES;
 
@@ -138,9 +139,16 @@ static void choose_field(random_graph *g, random_field *f)
         f->stagger[random_below(&g->state, g->axis_count)] = 1;
 }
 
+/* Random numbers are its own, so that a seed's graph stays what it is. */
+static int choose_components(const random_graph *g)
+{
+    uint64_t state = g->state ^ 0x3c6ef372fe94f82bu;
+    return random_below(&state, 3) ? 0 : 2 + random_below(&state, 2);
+}
+
 static void add_field(random_graph *g, int i)
 {
-    char size[64], halo[128], align[32], coarsen[32], stagger[32];
+    char components[16], size[64], halo[128], align[32], coarsen[32], stagger[32];
     random_field *f = &g->field[i];
     int cut[3], ratio[3];
     bool like = i > 0 && random_chance(g, 60);
@@ -148,6 +156,11 @@ static void add_field(random_graph *g, int i)
         *f = g->field[i - 1];
     else
         choose_field(g, f);
+    if (!like)
+        f->components = choose_components(g);
+    if (f->components)
+        random_use(g, F_COMPONENTS);
+    snprintf(components, sizeof(components), "%d", f->components);
     snprintf(f->name, sizeof(f->name), "f%d", i % 1000);
     f->twin = like ? i - 1 : -1;
     for (int k = 0; k < 3; k++) {
@@ -163,10 +176,13 @@ static void add_field(random_graph *g, int i)
     random_per_axis(g, cut, align);
     random_per_axis(g, ratio, coarsen);
     random_per_axis(g, f->stagger, stagger);
-    random_say(g, "%s: {type: %s, size: %s, halo: %s, align: %s, coarsen: %s, stagger: %s}\n",
-               f->name, peal_type_name(f->type), size, halo, align, coarsen, stagger);
+    random_say(
+        g,
+        "%s: {type: %s, size: %s, halo: %s, align: %s, coarsen: %s, stagger: %s, components: %s}\n",
+        f->name, peal_type_name(f->type), size, halo, align, coarsen, stagger, components);
     peal_graph_add_field(g->graph, .name = f->name, .type = peal_type_name(f->type), .size = size,
-                         .halo = halo, .align = align, .coarsen = coarsen, .stagger = stagger);
+                         .halo = halo, .align = align, .coarsen = coarsen, .stagger = stagger,
+                         .components = f->components ? components : NULL);
 }
 
 /* Where axis k is cut: every part has the points that choose_ranks wants, the rest goes anywhere.

@@ -44,6 +44,7 @@ typedef enum feature {
     F_COUNTED_MESSAGE,
     F_TURNS,
     F_SWEEP,
+    F_COMPONENTS,
     FEATURES
 } feature;
 
@@ -58,6 +59,7 @@ typedef enum view_kind {
 typedef struct mix_view {
     peal_type type;
     view_kind kind;
+    int components;         /* of its field; 0: none */
     int scale;              /* 1; 2: finer than the box; -2: coarser */
     int grow[PEAL_AXES][2]; /* how far it reads around a point */
     bool star;
@@ -78,7 +80,8 @@ typedef struct random_field {
     int halo[PEAL_AXES][2];
     int coarse; /* 1 or 2 */
     int stagger[PEAL_AXES];
-    int twin; /* field it may be swapped with; -1 */
+    int components; /* 0, 2 or 3 */
+    int twin;       /* field it may be swapped with; -1 */
 } random_field;
 
 /* A fault in the making (random_fault.c); random numbers are its own, so that a seed's graph stays

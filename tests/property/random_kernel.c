@@ -40,7 +40,11 @@ static void print_element(FILE *out, const mix_task *t, int view, const char *in
         fprintf(out, "v%d[%s]", view, index);
         return;
     }
-    fprintf(out, t->vector ? "v%d[" : "PEAL_AT(v%d, ", view);
+    fprintf(out,
+            t->vector       ? "v%d["
+            : m->components ? offset ? "PEAL_C(v%d, c, " : "PEAL_C(v%d, 0, "
+                            : "PEAL_AT(v%d, ",
+            view);
     for (int k = 0; k < t->axis_count; k++) {
         fprintf(out, m->scale == -2 ? "%s(%c - (%c & 1)) / 2" : "%s%d * %c", k ? ", " : "",
                 m->scale == -2 ? axes[k] : m->scale, axes[k]);
@@ -56,6 +60,8 @@ static void open_offsets(FILE *out, const mix_task *t, const mix_view *m, bool r
         fprintf(out, "for (int d%c = %d; d%c <= %d + none; d%c++) ", axes[k],
                 reads ? -m->grow[k][0] : 0, axes[k], (reads ? m->grow[k][1] : 0) + (m->scale == 2),
                 axes[k]);
+    if (m->components)
+        fprintf(out, "for (int c = 0; c < %d + none; c++) ", m->components);
     fprintf(out, "{\n");
 }
 
@@ -83,7 +89,7 @@ static void print_gather(FILE *out, const mix_task *t, int view)
         fprintf(out, "            sum += (1.0");
         for (int k = 0; k < t->axis_count; k++)
             fprintf(out, " + %s * d%c", weight[k], axes[k]);
-        fprintf(out, ") * (double)");
+        fprintf(out, "%s) * (double)", m->components ? " + 0.5 * c" : "");
         print_element(out, t, view, "0", "d");
         fprintf(out, ";\n        }\n");
     }
@@ -117,6 +123,8 @@ static void print_store(FILE *out, const mix_task *t, int view)
     for (int k = 0; k < t->axis_count; k++)
         used +=
             snprintf(value + used, sizeof(value) - (size_t)used, " + %s * d%c", weight[k], axes[k]);
+    if (m->components)
+        snprintf(value + used, sizeof(value) - (size_t)used, " + 0.7 * c");
     fprintf(out, "            ");
     print_element(out, t, view, "0", "d");
     print_stored(out, t, view, value);
@@ -129,11 +137,11 @@ static void print_signature(FILE *out, const mix_task *t, int number)
 
     fprintf(out, "\nPEAL_KERNEL(mix%d)(peal_tile t", number);
     for (int i = 0; i < views; i++)
-        fprintf(out, ", %s(%s, v%d)",
+        fprintf(out, ", %s%s(%s, v%d)",
                 i < t->read_count ? "PEAL_READ"
                 : i < writes      ? "PEAL_UPDATE"
                                   : "PEAL_WRITE",
-                peal_type_c_name(t->view[i].type), i);
+                t->view[i].components ? "_C" : "", peal_type_c_name(t->view[i].type), i);
     if (t->reduces)
         fprintf(out, ", PEAL_REDUCE(double, r)");
     for (int i = 0; i < t->argument_count; i++)

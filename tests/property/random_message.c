@@ -162,6 +162,7 @@ static void add_packing(random_graph *g, const char *when, const char *read, con
         return;
     t->read_count = t->write_count = 1;
     t->view[0].type = t->view[1].type = g->field[0].type;
+    t->view[strcmp(read, "f0") ? 1 : 0].components = g->field[0].components;
     peal_graph_add_task(g->graph, .name = "pack", .kernel = random_kernel_name(g, t, kernel),
                         .function = random_function(g), .user = t,
                         .box = {.name = "f0", .border = border, .halo = halo},

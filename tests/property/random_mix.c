@@ -4,7 +4,7 @@
 
 static int64_t offset_of(const peal_view *view, const int p[PEAL_AXES])
 {
-    return p[0] + p[1] * view->stride[1] + p[2] * view->stride[2];
+    return p[0] + p[1] * view->stride[1] + p[2] * view->stride[2] + p[3] * view->stride[3];
 }
 
 static double load(const peal_view *view, peal_type type, const int p[PEAL_AXES])
@@ -93,7 +93,11 @@ static double gather(const peal_view *view, const mix_view *m, int axis_count,
                                     scaled(m, p[2]) + d[2], 0};
                 if (m->star && !is_arm(m, axis_count, d))
                     continue;
-                sum += (1.0 + 0.25 * d[0] + 0.125 * d[1] + 0.0625 * d[2]) * load(view, m->type, q);
+                for (int c = 0; c < (m->components ? m->components : 1); c++) {
+                    q[axis_count] = m->components ? c : q[axis_count];
+                    sum += (1.0 + 0.5 * c + 0.25 * d[0] + 0.125 * d[1] + 0.0625 * d[2]) *
+                           load(view, m->type, q);
+                }
             }
     return sum;
 }
@@ -109,7 +113,10 @@ static void store_point(const peal_view *view, const mix_view *m, int axis_count
             for (d[0] = 0; d[0] <= block[0]; d[0]++) {
                 int q[PEAL_AXES] = {scaled(m, p[0]) + d[0], scaled(m, p[1]) + d[1],
                                     scaled(m, p[2]) + d[2], 0};
-                store(view, m->type, q, value + 0.2 * d[0] + 0.3 * d[1] + 0.4 * d[2]);
+                for (int c = 0; c < (m->components ? m->components : 1); c++) {
+                    q[axis_count] = m->components ? c : q[axis_count];
+                    store(view, m->type, q, value + 0.7 * c + 0.2 * d[0] + 0.3 * d[1] + 0.4 * d[2]);
+                }
             }
 }
 

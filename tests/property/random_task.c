@@ -119,6 +119,7 @@ static bool room_in(const random_graph *g, const task_plan *plan, const random_f
 static void set_view(const task_plan *plan, const random_field *f, mix_view *m)
 {
     m->type = f->type;
+    m->components = f->components;
     m->scale = plan->of->coarse > f->coarse ? 2 : plan->of->coarse < f->coarse ? -2 : 1;
 }
 
@@ -312,6 +313,7 @@ void random_add_red_black(random_graph *g, const char *when)
     t->update_count = 1;
     t->red_black = t->view[0].star = true;
     t->view[0].type = f->type;
+    t->view[0].components = f->components;
     for (int k = 0; k < g->axis_count; k++)
         t->view[0].grow[k][0] = t->view[0].grow[k][1] = 1;
     peal_task_desc d = {.size_bytes = sizeof(d),
@@ -335,6 +337,7 @@ void random_add_start(random_graph *g, const random_field *f)
     mix_task *t = random_new_task(g);
     t->write_count = 1;
     t->view[0].type = f->type;
+    t->view[0].components = f->components;
     peal_graph_add_task(g->graph, .name = "start", .label = f->name,
                         .kernel = random_kernel_name(g, t, kernel), .function = random_function(g),
                         .user = t, .box = {.name = f->name}, .write = {{.name = f->name}});
