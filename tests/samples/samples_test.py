@@ -299,6 +299,8 @@ def hpgmg_norms(case):
             expect(abs(found - wanted) < 1e-13, f"{ranks} ranks: {found!r} is not {wanted!r}")
         expect(first in (None, rows), f"{ranks} ranks: {rows}, on 1 rank {first}")
         first = rows
+        (*_, last) = rows_of(case.run("hpgmg/error", ranks))
+        expect(abs(last["error"] - 4.061097308555436e-05) < 1e-12 * 4.061097308555436e-05, f"{ranks} ranks: {last}")
 
 
 # Largest velocities on the middle lines at a Reynolds number of 100, in the lid's: Ghia, Ghia and Shin, J. Comput. Phys. 48 (1982).
