@@ -103,6 +103,8 @@ const char *peal_compile_error_hint(const char *message, int files)
         return "is a `;` missing here, or at the end of the line before?";
     if (HAS_ANY(message, "No such file", "file not found"))
         return "it is looked for beside the file that names it, and among the system's headers";
+    if (HAS_ANY(message, "PEAL_C_4_"))
+        return "a field with `components` has one to three coordinates: PEAL_C(f, c, x, y, z)";
     if (HAS_ANY(message, "implicit declaration", "implicitly declaring"))
         return "include the header that declares it";
     if (HAS_ANY(message, "no member") && HAS_ANY(message, "peal_component_strides_"))

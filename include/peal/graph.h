@@ -137,11 +137,11 @@ typedef struct peal_field_desc {
     const char *stagger;
     const char *coarsen;
     const char *replicated; /* "true": every rank has all points, equal on all of them */
-    const char *components; /* "9": values at each point, 1 to 65535, in planes; at most 3 axes */
     const char *for_; /* "l": a family of fields u(0), u(1), ..., in whose texts l has its value */
     const char *in;   /* "[0, 3]": of l, the end excluded */
     void *data; /* memory lent for this rank's stored points (own and halo), dense, x fastest; it
              must stay valid until the plan is destroyed. NULL: peal allocates */
+    const char *components; /* "9": values at each point, 1 to 65535, in planes; at most 3 axes */
 } peal_field_desc;
 
 typedef struct peal_buffer_desc {

@@ -342,7 +342,10 @@ static bool is_cut_alike(const common_input *c, const pass_context *pass, const 
     const pass_context quiet = {pass->arena, NULL}; /* what is wrong with fields has been said */
     bool known = !shape_of(c, &quiet, &scope, save->s->u.file.array, &one) &&
                  !shape_of(c, &quiet, &scope, load->s->u.file.array, &other);
-    return known && one.axis_count == other.axis_count && (one.replicated || !other.replicated) &&
+    return known && one.axis_count == other.axis_count &&
+           c->graph->arrays[save->s->u.file.array].components ==
+               c->graph->arrays[load->s->u.file.array].components &&
+           (one.replicated || !other.replicated) &&
            !memcmp(one.size, other.size, sizeof(one.size)) &&
            !memcmp(one.whole, other.whole, sizeof(one.whole)) &&
            !memcmp(one.align, other.align, sizeof(one.align)) &&

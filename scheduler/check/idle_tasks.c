@@ -72,6 +72,7 @@ static bool is_alike(const common_input *c, const pass_context *pass, int a, int
     if (a == b || c->graph->arrays[a].kind != PEAL_ARRAY_FIELD ||
         c->graph->arrays[b].kind != PEAL_ARRAY_FIELD ||
         c->graph->arrays[a].type != c->graph->arrays[b].type ||
+        c->graph->arrays[a].components != c->graph->arrays[b].components ||
         shape_of(c, &quiet, &scope, a, &one) || shape_of(c, &quiet, &scope, b, &other) ||
         one.axis_count != other.axis_count)
         return false;

@@ -99,6 +99,8 @@ peal_status beside_ghosts(const common_input *c, const pass_context *pass, const
                           const peal_points *points, int array, peal_box *out);
 peal_status points_of(const common_input *c, const pass_context *pass, const rank_view *v,
                       const peal_points *points, box_list *out);
+/* An array's axes, without that of a field's components. */
+int axes_of_points(const common_input *c, const rank_view *v, int array);
 /* Of boxes of a field's points, what a task visits: points, not their components. */
 void leave_components(const common_input *c, const peal_points *points, box_list *list);
 

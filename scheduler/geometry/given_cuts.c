@@ -78,7 +78,7 @@ peal_status check_given_cuts(const common_input *c, const pass_context *pass,
                              const cut_rules *rules)
 {
     for (int i = 0; i < c->graph->array_count; i++)
-        for (int k = 0; rules->known[i] && k < rules->shape[i].axis_count && k < PEAL_RANK_AXES;
+        for (int k = 0; rules->known[i] && k < c->graph->arrays[i].axis_count && k < PEAL_RANK_AXES;
              k++) {
             peal_status status =
                 c->cut[k] ? check_field(c, pass, i, &rules->shape[i], k) : PEAL_STATUS_OK;

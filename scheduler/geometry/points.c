@@ -228,7 +228,7 @@ peal_status beside_ghosts(const common_input *c, const pass_context *pass, const
     status = status ? status : points_direction(c, pass, v, p, direction);
     for (int k = 0; !status && k < PEAL_AXES; k++) {
         out->lo[k] = out->hi[k] = 0;
-        if (k >= PEAL_RANK_AXES || k >= inside.axis_count || !direction[k])
+        if (k >= PEAL_RANK_AXES || k >= c->graph->arrays[array].axis_count || !direction[k])
             continue;
         bool end = direction[k] > 0;
         int64_t size = inside.size[k], width = ghosts.halo[k][end];
@@ -434,6 +434,13 @@ peal_status points_of(const common_input *c, const pass_context *pass, const ran
             out->box[kept++] = out->box[i];
     out->count = kept;
     return status;
+}
+
+int axes_of_points(const common_input *c, const rank_view *v, int array)
+{
+    return array < c->graph->array_count && c->graph->arrays[array].components
+               ? c->graph->arrays[array].axis_count
+               : v->layout[array].stored.axis_count;
 }
 
 void leave_components(const common_input *c, const peal_points *points, box_list *list)

@@ -217,6 +217,7 @@ static void use_own_access(cell_builder *b, int name, const peal_schedule_task *
                            const peal_task_access *a)
 {
     const peal_box *stored = &b->m->view->layout[a->array].stored;
+    const int axes = axes_of_points(b->m->c, b->m->view, a->array);
     for (int i = 0; i < t->tiling_count; i++)
         for (int k = 0; k < a->reach_count; k++) {
             peal_box box = reach_range(&a->reach[k], &t->tiling[i].box, stored);
@@ -226,8 +227,7 @@ static void use_own_access(cell_builder *b, int name, const peal_schedule_task *
                 continue;
             use_box(b, name, CELLS_CHANGED, &box);
             use_box(b, name, CELLS_TOUCHED, &box);
-            if (t->count ||
-                (a->mode == PEAL_UPDATE_ACCESS && is_any_fixed(&a->reach[k], stored->axis_count)))
+            if (t->count || (a->mode == PEAL_UPDATE_ACCESS && is_any_fixed(&a->reach[k], axes)))
                 continue; /* nobody knows which of the points it writes */
             box = visited_range(&a->reach[k], &t->tiling[i].box, stored);
             use_box(b, name, CELLS_RENEWED, &box);

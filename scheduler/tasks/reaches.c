@@ -22,9 +22,10 @@ static void base_reach(const common_input *c, const rank_view *v, const peal_poi
                        int box_axes, int array, peal_reach *out)
 {
     const peal_layout *layout = &v->layout[array];
+    const int axes = axes_of_points(c, v, array);
     for (int k = 0; k < PEAL_AXES; k++) {
         peal_reach_axis *axis = &out->axis[k];
-        if (k >= box_axes || k >= layout->stored.axis_count) {
+        if (k >= box_axes || k >= axes) {
             *axis = (peal_reach_axis){true, 1, 1, layout->stored.lo[k], layout->stored.hi[k]};
             continue;
         }
