@@ -112,11 +112,11 @@ static void collect_calls(host_kernels *kernels)
 static void print_trampolines(const host_kernels *kernels, FILE *out)
 {
     fprintf(out, "\n#line 1 \"generated\"\n"
-                 "static inline __attribute__((always_inline)) peal_strides_\n"
+                 "static inline __attribute__((always_inline, unused)) peal_strides_\n"
                  "peal_strides_of_(const peal_view *view)\n"
                  "{\n    return (peal_strides_){view->stride[1], view->stride[2], "
                  "view->stride[3]};\n}\n"
-                 "static inline __attribute__((always_inline)) peal_component_strides_\n"
+                 "static inline __attribute__((always_inline, unused)) peal_component_strides_\n"
                  "peal_component_strides_of_(const peal_view *view)\n"
                  "{\n    return (peal_component_strides_){view->stride[1], view->stride[2], "
                  "view->stride[3]};\n}\n");
