@@ -211,6 +211,7 @@ peal_status make_kernel_task(const common_input *c, const pass_context *pass, ra
         peal_status found =
             status ? status : add_access(c, pass, v, task, index, &task->access[i], &access[i]);
         status = status ? status : found;
+        t->has_components |= c->graph->arrays[task->access[i].array].components > 0;
     }
     t->access = access;
     t->access_count = task->access_count;

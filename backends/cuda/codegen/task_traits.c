@@ -27,10 +27,12 @@ int peal_cuda_task_whole(const peal_schedule_task *task)
 {
     int axes = peal_cuda_task_axes(task);
 
-    return axes == 2       ? PEAL_WHOLE_2
-           : axes != 3     ? 0
-           : is_flat(task) ? PEAL_WHOLE_FLAT
-                           : PEAL_WHOLE_3;
+    /* A whole tile's rows and columns are unrolled: with components there is too much at once. */
+    return task->has_components ? 0
+           : axes == 2          ? PEAL_WHOLE_2
+           : axes != 3          ? 0
+           : is_flat(task)      ? PEAL_WHOLE_FLAT
+                                : PEAL_WHOLE_3;
 }
 
 bool peal_cuda_task_is_light(const peal_schedule *schedule, const peal_schedule_task *task)

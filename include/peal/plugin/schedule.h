@@ -123,6 +123,7 @@ typedef struct peal_schedule_task {
                                tiles. Below 0 or above m: PEAL_E_COUNT_OUT_OF_RANGE. NULL: all */
     const peal_task_access *access; /* kernels: read, update, write in listed order */
     int access_count;
+    bool has_components; /* of an array that it accesses */
     const peal_task_reduction *reduction;
     int reduction_count;
     const peal_expr
