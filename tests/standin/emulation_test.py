@@ -231,7 +231,7 @@ def check_hosts(options, folder, seeds, counts):
         words = [f"spec={path_of(options, name)}", *(f"set={word}" for word in words), *([f"starts={starts}"] if starts else [])]
         lines = list(lines_of([(f"{name} hosts", words)], processes, modes)) if options.only in f"{name} hosts" else []
         judge(lines, run(options, folder, processes, lines, PEAL_TEST_HOSTS=str(hosts)), counts)
-    for seed, ranks in ((row[0], int(row[1])) for row in share.taken(seeds, 3)):
+    for seed, ranks in ((row[0], int(row[1])) for row in share.taken(seeds, 6)):
         if ranks > 1 and options.only in f"random {seed} hosts":
             modes = share.taken(HOSTS_MODES, 4, int(seed))
             lines = list(lines_of([(f"random {seed} hosts", [f"seed={seed}"])], ranks, modes))
@@ -337,7 +337,7 @@ def main():
                      for line in lines_of([(name, words)], processes, modes[name, processes])]
             for row in [row.split() for row in seeds.splitlines()]:
                 if processes == (1 if int(row[0]) % 3 == 0 else int(row[1])) and options.only in "random":
-                    lines += lines_of([(f"random {row[0]}", [f"seed={row[0]}"])], int(row[1]), share.taken(some_of(MODES, int(row[0])), 4, int(row[0])))
+                    lines += lines_of([(f"random {row[0]}", [f"seed={row[0]}"])], int(row[1]), share.taken(some_of(MODES, int(row[0])), 8, int(row[0])))
             judge(lines, run(options, folder, processes, lines), counts)
         rows = [row.split() for row in seeds.splitlines()]
         lines = shared(options, rows)

@@ -72,7 +72,7 @@ class Linked(unittest.TestCase):
                 code, _, err = run(SPEC, "--mode", mode)
                 self.assertEqual(code, 0, err)
 
-    @share.sometimes(2)
+    @share.sometimes(4)
     def test_image_is_kept(self):
         """With peal's kernels, and the function in them; other device code is another image."""
         cache = tempfile.mkdtemp(dir=SCRATCH.name)
@@ -100,7 +100,7 @@ class Linked(unittest.TestCase):
         self.assertEqual(code, 3, err)
         self.assertRegex(err, r"tiny.yaml:3:\d+: .*nvJitLink .* cannot link `.*linked.fatbin` for sm_\d+: .*\[E647\]")
 
-    @share.sometimes(2, 1)
+    @share.sometimes(4, 2)
     def test_resources(self):
         """Of kernels with the function in them, as they are linked."""
         code, out, err = common.peal_json("plan", SPEC, "--resources", "--json", "--mode", "serial", "--arch", "sm_90",
