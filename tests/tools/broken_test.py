@@ -92,6 +92,20 @@ class Big(unittest.TestCase):
         self.check("peal: 1\nname: \"\x01\x02\"\n")
 
 
+WORDS = ("peal: 1\nkernels: w.c\nfields: {f: {size: [16, 16], components: 3}, u: {size: [16, 16]}}\nrepeat: 1\n"
+         "step:\n  - {task: go, box: f, read: u, update: f}\n")
+# The words of u and f, what the kernel does, and what is said of it.
+WRONG_WORDS = [
+    ("PEAL_READ", "PEAL_UPDATE_C", "PEAL_C(f, 1, x, y) += PEAL_AT(u, x, y)", ""),
+    ("PEAL_READ", "PEAL_UPDATE", "PEAL_AT(f, x, y) += PEAL_AT(u, x, y)", r"w\.c:1:1: .*\[E206\]\n.*PEAL_UPDATE_C\(double, f\)"),
+    ("PEAL_READ_C", "PEAL_UPDATE_C", "PEAL_C(f, 1, x, y) += PEAL_C(u, 0, x, y)", r"w\.c:1:1: .*\[E206\]\n.*PEAL_READ\(double, u\)"),
+    ("PEAL_READ", "PEAL_UPDATE_C", "PEAL_AT(f, x, y) += PEAL_AT(u, x, y)", r"w\.c:4:\d+: .*\[E200\]\n.*is PEAL_C\(f, c, x, y\), not PEAL_AT"),
+    ("PEAL_READ", "PEAL_UPDATE_C", "PEAL_AT(f, x) += PEAL_AT(u, x, y)", r"w\.c:4:\d+: .*\[E200\]\n.*is PEAL_C\(f, c, x, y\), not PEAL_AT"),
+    ("PEAL_READ", "PEAL_UPDATE_C", "PEAL_C(f, 1, x, y) += PEAL_C(u, 0, x, y)", r"w\.c:4:\d+: .*\[E200\]\n.*of others say PEAL_AT"),
+    ("PEAL_READ", "PEAL_UPDATE_C", "PEAL_C(f, 1, x, y, 0, 0) = 0", r"w\.c:4:\d+: .*\n.*one to three coordinates"),
+]
+
+
 class Surroundings(unittest.TestCase):
     """Right specs in an environment that lacks something."""
 
@@ -134,6 +148,17 @@ class Surroundings(unittest.TestCase):
             with self.subTest(name):
                 _, _, err = peal("check", os.path.join(BROKEN, f"{name}.yaml"), "-n", str(ranks))
                 self.assertRegex(err, hint)
+
+    def test_words_of_components_and_of_other_fields(self):
+        spec = os.path.join(self.folder, "w.yaml")
+        self.write("w.yaml", WORDS)
+        for first, second, statement, said in WRONG_WORDS:
+            with self.subTest(statement, first=first, second=second):
+                self.write("w.c", f"PEAL_KERNEL(go)(peal_tile t, {first}(double, u), {second}(double, f))\n"
+                                  f"{{\n    PEAL_FOR_2D(t, x, y)\n        {statement};\n}}\n")
+                code, _, err = peal("run", spec, env=environment())
+                self.assertEqual(code, 3 if said else 0, err)
+                self.assertTrue(re.search(said, err), err)
 
     def test_a_kernel_that_does_not_compile(self):
         self.write("kernels.c", "PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(double, a), PEAL_WRITE(double, b))\n"

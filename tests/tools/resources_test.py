@@ -106,6 +106,16 @@ class Refused(unittest.TestCase):
         self.assertRegex(err, r"warning: mode fused cannot run on sm_75")
 
     @unittest.skipIf(SKIPPED, "no NVRTC")
+    def test_words_of_other_fields(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = common.folder_of({"w.yaml": SMALL["small.yaml"].replace("small", "w").replace("[64]}", "[64], components: 2}"),
+                                       "w.c": "PEAL_KERNEL(go)(peal_tile t, PEAL_UPDATE_C(double, u))\n{\n"
+                                              "    PEAL_FOR_1D(t, x) {\n        PEAL_AT(u, x) = 1.0;\n    }\n}\n"}, scratch)
+            code, _, err = common.peal("plan", folder, "-n", "2", "--resources", "--mode", "serial", "--arch", "sm_90", env=ENV)
+            self.assertEqual(code, 3, err)
+            self.assertRegex(err, r"w\.c:4:\d+: .*\[E200\]\n.*is PEAL_C\(f, c, x, y\), not PEAL_AT")
+
+    @unittest.skipIf(SKIPPED, "no NVRTC")
     def test_no_compiler(self):
         """A library of NVRTC's name that has nothing of it."""
         with open("/proc/self/maps", encoding="utf-8") as maps:

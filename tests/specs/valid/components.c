@@ -89,3 +89,29 @@ PEAL_KERNEL(floor)(peal_tile t, PEAL_READ_C(double, q), PEAL_WRITE(double, u))
         PEAL_AT(u, x, y, z) = PEAL_C(q, 1, x, 0);
     }
 }
+
+/* Those of components-cut.yaml. */
+PEAL_KERNEL(line)(peal_tile t, PEAL_WRITE_C(double, p))
+{
+    PEAL_FOR_1D(t, x)
+    {
+        for (int c = 0; c < 3; c++)
+            PEAL_C(p, c, x) = (double)(x + 100 * c);
+    }
+}
+
+PEAL_KERNEL(flat)(peal_tile t, PEAL_WRITE(double, u))
+{
+    PEAL_FOR_2D(t, x, y)
+    {
+        PEAL_AT(u, x, y) = (double)y;
+    }
+}
+
+PEAL_KERNEL(along)(peal_tile t, PEAL_READ_C(double, p), PEAL_UPDATE(double, u))
+{
+    PEAL_FOR_2D(t, x, y)
+    {
+        PEAL_AT(u, x, y) += PEAL_C(p, 0, x - 1) + PEAL_C(p, 2, x + 1);
+    }
+}
