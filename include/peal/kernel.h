@@ -113,6 +113,21 @@ typedef struct peal_component_strides_ {
          peal_z_ < peal_z_##_end_; peal_z_++)                                                      \
     PEAL_FOR_2D(peal_tile_, peal_x_, peal_y_)
 
+/* Those of them whose coordinates and `colour` have an even sum: 0 and 1 are the two halves of a
+ * chessboard, whose points have no neighbour in their half along an axis. */
+#define PEAL_FOR_1D_EVEN(peal_tile_, peal_x_, peal_colour_)                                        \
+    for (int peal_x_##_end_ = (peal_tile_).hi[0],                                                  \
+             peal_x_ = (peal_tile_).lo[0] + (((peal_tile_).lo[0] ^ (int)(peal_colour_)) & 1);      \
+         peal_x_ < peal_x_##_end_; peal_x_ += 2)
+#define PEAL_FOR_2D_EVEN(peal_tile_, peal_x_, peal_y_, peal_colour_)                               \
+    for (int peal_y_ = (peal_tile_).lo[1], peal_y_##_end_ = (peal_tile_).hi[1];                    \
+         peal_y_ < peal_y_##_end_; peal_y_++)                                                      \
+    PEAL_FOR_1D_EVEN(peal_tile_, peal_x_, peal_y_ ^ (int)(peal_colour_))
+#define PEAL_FOR_3D_EVEN(peal_tile_, peal_x_, peal_y_, peal_z_, peal_colour_)                      \
+    for (int peal_z_ = (peal_tile_).lo[2], peal_z_##_end_ = (peal_tile_).hi[2];                    \
+         peal_z_ < peal_z_##_end_; peal_z_++)                                                      \
+    PEAL_FOR_2D_EVEN(peal_tile_, peal_x_, peal_y_, peal_z_ ^ (int)(peal_colour_))
+
 /* 0 .. n - 1, shared among the tile's threads, of which the CPU has one. */
 #define PEAL_FOR(peal_tile_, peal_i_, peal_n_)                                                     \
     for (int64_t peal_i_ = 0 * (peal_tile_).count, peal_i_##_end_ = (int64_t)(peal_n_);            \

@@ -181,4 +181,17 @@ static __device__ __forceinline__ int peal_least_(int a, int b)
                            peal_x_##_column_++)                                                    \
         PEAL_PLACE_(peal_tile_, 0, peal_x_, peal_z_##_whole_, peal_x_##_column_)
 
+/* Every second point. The others' threads are idle: lines of memory are fetched whole anyway. */
+#define PEAL_IF_EVEN_(peal_sum_)                                                                   \
+    if ((peal_sum_)&1) {                                                                           \
+    } else
+#define PEAL_FOR_1D_EVEN(peal_tile_, peal_x_, peal_colour_)                                        \
+    PEAL_FOR_1D(peal_tile_, peal_x_) PEAL_IF_EVEN_(peal_x_ ^ (int)(peal_colour_))
+#define PEAL_FOR_2D_EVEN(peal_tile_, peal_x_, peal_y_, peal_colour_)                               \
+    PEAL_FOR_2D(peal_tile_, peal_x_, peal_y_)                                                      \
+    PEAL_IF_EVEN_(peal_x_ ^ peal_y_ ^ (int)(peal_colour_))
+#define PEAL_FOR_3D_EVEN(peal_tile_, peal_x_, peal_y_, peal_z_, peal_colour_)                      \
+    PEAL_FOR_3D(peal_tile_, peal_x_, peal_y_, peal_z_)                                             \
+    PEAL_IF_EVEN_(peal_x_ ^ peal_y_ ^ peal_z_ ^ (int)(peal_colour_))
+
 #endif
