@@ -6,9 +6,10 @@
 
 #define TAU 6.283185307179586
 
-static inline double ghost(double near, double next, long n)
+/* What would lie beyond a wall. */
+static inline double beyond(double near, double next)
 {
-    return n < 2 ? -near : -2.5 * near + 0.5 * next;
+    return -2.5 * near + 0.5 * next;
 }
 
 static inline double beta_at(double x, double y, double z, double h, int xx, int yy, int zz)
@@ -106,33 +107,33 @@ PEAL_KERNEL(coarse_z)(peal_tile t, PEAL_READ(double, a), PEAL_WRITE(double, c))
     }
 }
 
-#define LEFT(u, x, y, z, v)                                                                        \
-    ((x) > 0 ? PEAL_AT(u, (x)-1, y, z) : ghost(v, n > 1 ? PEAL_AT(u, (x) + 1, y, z) : 0.0, n))
-#define RIGHT(u, x, y, z, v)                                                                       \
-    ((x) < n - 1 ? PEAL_AT(u, (x) + 1, y, z) : ghost(v, n > 1 ? PEAL_AT(u, (x)-1, y, z) : 0.0, n))
-#define FRONT(u, x, y, z, v)                                                                       \
-    ((y) > 0 ? PEAL_AT(u, x, (y)-1, z) : ghost(v, n > 1 ? PEAL_AT(u, x, (y) + 1, z) : 0.0, n))
-#define BACK(u, x, y, z, v)                                                                        \
-    ((y) < n - 1 ? PEAL_AT(u, x, (y) + 1, z) : ghost(v, n > 1 ? PEAL_AT(u, x, (y)-1, z) : 0.0, n))
-#define BELOW(u, x, y, z, v)                                                                       \
-    ((z) > 0 ? PEAL_AT(u, x, y, (z)-1) : ghost(v, n > 1 ? PEAL_AT(u, x, y, (z) + 1) : 0.0, n))
-#define ABOVE(u, x, y, z, v)                                                                       \
-    ((z) < n - 1 ? PEAL_AT(u, x, y, (z) + 1) : ghost(v, n > 1 ? PEAL_AT(u, x, y, (z)-1) : 0.0, n))
+#define LEFT(u, x, y, z)                                                                           \
+    ((x) > 0 ? PEAL_AT(u, (x)-1, y, z) : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, (x) + 1, y, z)))
+#define RIGHT(u, x, y, z)                                                                          \
+    ((x) < n - 1 ? PEAL_AT(u, (x) + 1, y, z) : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, (x)-1, y, z)))
+#define FRONT(u, x, y, z)                                                                          \
+    ((y) > 0 ? PEAL_AT(u, x, (y)-1, z) : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, x, (y) + 1, z)))
+#define BACK(u, x, y, z)                                                                           \
+    ((y) < n - 1 ? PEAL_AT(u, x, (y) + 1, z) : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, x, (y)-1, z)))
+#define BELOW(u, x, y, z)                                                                          \
+    ((z) > 0 ? PEAL_AT(u, x, y, (z)-1) : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, x, y, (z) + 1)))
+#define ABOVE(u, x, y, z)                                                                          \
+    ((z) < n - 1 ? PEAL_AT(u, x, y, (z) + 1) : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, x, y, (z)-1)))
 
-#define OPERATOR(u, x, y, z, v)                                                                    \
+#define OPERATOR(u, x, y, z)                                                                       \
     (-1.0 * ((double)n * (double)n) *                                                              \
-     (PEAL_AT(bx, (x) + 1, y, z) * (RIGHT(u, x, y, z, v) - (v)) +                                  \
-      PEAL_AT(bx, x, y, z) * (LEFT(u, x, y, z, v) - (v)) +                                         \
-      PEAL_AT(by, x, (y) + 1, z) * (BACK(u, x, y, z, v) - (v)) +                                   \
-      PEAL_AT(by, x, y, z) * (FRONT(u, x, y, z, v) - (v)) +                                        \
-      PEAL_AT(bz, x, y, (z) + 1) * (ABOVE(u, x, y, z, v) - (v)) +                                  \
-      PEAL_AT(bz, x, y, z) * (BELOW(u, x, y, z, v) - (v))))
+     (PEAL_AT(bx, (x) + 1, y, z) * (RIGHT(u, x, y, z) - PEAL_AT(u, x, y, z)) +                     \
+      PEAL_AT(bx, x, y, z) * (LEFT(u, x, y, z) - PEAL_AT(u, x, y, z)) +                            \
+      PEAL_AT(by, x, (y) + 1, z) * (BACK(u, x, y, z) - PEAL_AT(u, x, y, z)) +                      \
+      PEAL_AT(by, x, y, z) * (FRONT(u, x, y, z) - PEAL_AT(u, x, y, z)) +                           \
+      PEAL_AT(bz, x, y, (z) + 1) * (ABOVE(u, x, y, z) - PEAL_AT(u, x, y, z)) +                     \
+      PEAL_AT(bz, x, y, z) * (BELOW(u, x, y, z) - PEAL_AT(u, x, y, z))))
 
-/* The operator's diagonal, walls included: what it makes of a cell that alone is 1. */
+/* One over the operator's diagonal, walls included: what it makes of a cell that alone is 1. */
 PEAL_KERNEL(diagonal)(peal_tile t, PEAL_READ(double, bx), PEAL_READ(double, by),
                       PEAL_READ(double, bz), PEAL_WRITE(double, d), long n)
 {
-    double wall = ghost(1.0, 0.0, n);
+    double wall = n > 1 ? beyond(1.0, 0.0) : -1.0;
     PEAL_FOR_3D(t, x, y, z) {
         double a = -1.0 * ((double)n * (double)n) *
                    (PEAL_AT(bx, x + 1, y, z) * ((x < n - 1 ? 0.0 : wall) - 1.0) +
@@ -150,40 +151,22 @@ PEAL_KERNEL(gsrb)(peal_tile t, PEAL_READ(double, f), PEAL_READ(double, d), PEAL_
                   PEAL_READ(double, by), PEAL_READ(double, bz), PEAL_UPDATE(double, u), long colour,
                   long n)
 {
-    PEAL_FOR_3D(t, x, y, z) {
-        if (((x ^ y ^ z ^ (int)colour) & 1) == 0) {
-            double v = PEAL_AT(u, x, y, z), a;
-            if (x > 0 && y > 0 && z > 0 && x < n - 1 && y < n - 1 && z < n - 1) {
-                a = -1.0 * ((double)n * (double)n) *
-                    (PEAL_AT(bx, x + 1, y, z) * (PEAL_AT(u, x + 1, y, z) - v) +
-                     PEAL_AT(bx, x, y, z) * (PEAL_AT(u, x - 1, y, z) - v) +
-                     PEAL_AT(by, x, y + 1, z) * (PEAL_AT(u, x, y + 1, z) - v) +
-                     PEAL_AT(by, x, y, z) * (PEAL_AT(u, x, y - 1, z) - v) +
-                     PEAL_AT(bz, x, y, z + 1) * (PEAL_AT(u, x, y, z + 1) - v) +
-                     PEAL_AT(bz, x, y, z) * (PEAL_AT(u, x, y, z - 1) - v));
-            } else {
-                a = OPERATOR(u, x, y, z, v);
-            }
-            PEAL_AT(u, x, y, z) = v + PEAL_AT(d, x, y, z) * (PEAL_AT(f, x, y, z) - a);
-        }
+    PEAL_FOR_3D_EVEN(t, x, y, z, colour)
+    {
+        PEAL_AT(u, x, y, z) += PEAL_AT(d, x, y, z) * (PEAL_AT(f, x, y, z) - OPERATOR(u, x, y, z));
     }
 }
 
-/* The tile is coarse: c becomes the mean of the residual over 8 cells, e starts at 0. */
-PEAL_KERNEL(descend)(peal_tile t, PEAL_READ(double, u), PEAL_READ(double, f), PEAL_READ(double, bx),
-                     PEAL_READ(double, by), PEAL_READ(double, bz), PEAL_WRITE(double, c), long n)
+PEAL_KERNEL(residual)(peal_tile t, PEAL_READ(double, u), PEAL_READ(double, f),
+                      PEAL_READ(double, bx), PEAL_READ(double, by), PEAL_READ(double, bz),
+                      PEAL_WRITE(double, r), long n)
 {
     PEAL_FOR_3D(t, x, y, z) {
-        double r[8];
-        for (int m = 0; m < 8; m++) {
-            int i = 2 * x + (m & 1), j = 2 * y + (m >> 1 & 1), k = 2 * z + (m >> 2);
-            double v = PEAL_AT(u, i, j, k);
-            r[m] = PEAL_AT(f, i, j, k) - OPERATOR(u, i, j, k, v);
-        }
-        PEAL_AT(c, x, y, z) = (r[0] + r[1] + r[2] + r[3] + r[4] + r[5] + r[6] + r[7]) * 0.125;
+        PEAL_AT(r, x, y, z) = PEAL_AT(f, x, y, z) - OPERATOR(u, x, y, z);
     }
 }
 
+/* The tile is coarse: the mean of 8 cells. */
 PEAL_KERNEL(coarsen)(peal_tile t, PEAL_READ(double, f), PEAL_WRITE(double, c))
 {
     PEAL_FOR_3D(t, x, y, z) {
@@ -196,88 +179,82 @@ PEAL_KERNEL(coarsen)(peal_tile t, PEAL_READ(double, f), PEAL_WRITE(double, c))
     }
 }
 
-/* Quadratic interpolation that keeps the mean of a coarse cell; one axis after the other, with what
- * lies beyond walls extrapolated along the same axis. */
-#define ALONG_Z(y_, x_)                                                                            \
-    (kk < 0       ? ghost(PEAL_AT(c, x_, y_, kk + 1), n > 1 ? PEAL_AT(c, x_, y_, kk + 2) : 0.0, n) \
-     : kk > n - 1 ? ghost(PEAL_AT(c, x_, y_, kk - 1), n > 1 ? PEAL_AT(c, x_, y_, kk - 2) : 0.0, n) \
-                  : PEAL_AT(c, x_, y_, kk))
+/* A neighbour's value is own * (the cell's) + other * (that of cell `at`). */
+typedef struct neighbour {
+    int at;
+    double own, other;
+} neighbour;
 
-#define GATHER                                                                                     \
-    double v[3][3][3];                                                                             \
-    for (int dk = 0; dk < 3; dk++) {                                                               \
-        int kk = Z + dk - 1;                                                                       \
-        for (int dj = 0; dj < 3; dj++) {                                                           \
-            int jj = Y + dj - 1;                                                                   \
-            if (jj < 0 || jj > n - 1)                                                              \
-                continue;                                                                          \
-            for (int di = 0; di < 3; di++) {                                                       \
-                int ii = X + di - 1;                                                               \
-                if (ii < 0 || ii > n - 1)                                                          \
-                    continue;                                                                      \
-                v[dk][dj][di] = ALONG_Z(jj, ii);                                                   \
-            }                                                                                      \
-        }                                                                                          \
-        for (int di = 0; di < 3; di++) {                                                           \
-            if (X + di - 1 < 0 || X + di - 1 > n - 1)                                              \
-                continue;                                                                          \
-            if (Y == 0)                                                                            \
-                v[dk][0][di] = ghost(v[dk][1][di], n > 1 ? v[dk][2][di] : 0.0, n);                 \
-            if (Y == n - 1)                                                                        \
-                v[dk][2][di] = ghost(v[dk][1][di], n > 1 ? v[dk][0][di] : 0.0, n);                 \
-        }                                                                                          \
-        for (int dj = 0; dj < 3; dj++) {                                                           \
-            if (X == 0)                                                                            \
-                v[dk][dj][0] = ghost(v[dk][dj][1], n > 1 ? v[dk][dj][2] : 0.0, n);                 \
-            if (X == n - 1)                                                                        \
-                v[dk][dj][2] = ghost(v[dk][dj][1], n > 1 ? v[dk][dj][0] : 0.0, n);                 \
-        }                                                                                          \
+/* The neighbour of cell i of n on one side, whose opposite one is at `inside`. */
+static inline neighbour neighbour_of(int i, int at, int inside, long n)
+{
+    neighbour cell = {at, 0.0, 1.0};
+    if (at < 0 || at > n - 1) {
+        cell.at = n > 1 ? inside : i;
+        cell.own = n > 1 ? -2.5 : -1.0;
+        cell.other = n > 1 ? 0.5 : 0.0;
     }
+    return cell;
+}
 
-#define AT_CELL(x, y, z, result)                                                                   \
-    double si = (x)&1 ? -0.125 : 0.125, sj = (y)&1 ? -0.125 : 0.125, sk = (z)&1 ? -0.125 : 0.125;  \
-    double w[3];                                                                                   \
-    for (int dk = 0; dk < 3; dk++) {                                                               \
-        double a0 = v[dk][0][1] + si * (v[dk][0][0] - v[dk][0][2]);                                \
-        double a1 = v[dk][1][1] + si * (v[dk][1][0] - v[dk][1][2]);                                \
-        double a2 = v[dk][2][1] + si * (v[dk][2][0] - v[dk][2][2]);                                \
-        w[dk] = a1 + sj * (a0 - a2);                                                               \
+/* Quadratic interpolation that keeps the mean of a coarse cell, along one axis: the two fine cells
+ * of one, by its neighbours. */
+static inline void halve(double fine[2], double before, double cell, double behind,
+                         neighbour is_before, neighbour is_behind)
+{
+    double slope = 0.125 * (is_before.own * cell + is_before.other * before -
+                            (is_behind.own * cell + is_behind.other * behind));
+    fine[0] = cell + slope;
+    fine[1] = cell - slope;
+}
+
+/* fine[i][j][k]: the 8 cells of the coarse cell (X, Y, Z), one axis after the other. */
+#define HALVE_ALL(fine, c, X, Y, Z)                                                                \
+    neighbour left = neighbour_of(X, X - 1, X + 1, n), right = neighbour_of(X, X + 1, X - 1, n);   \
+    neighbour front = neighbour_of(Y, Y - 1, Y + 1, n), back = neighbour_of(Y, Y + 1, Y - 1, n);   \
+    neighbour below = neighbour_of(Z, Z - 1, Z + 1, n), above = neighbour_of(Z, Z + 1, Z - 1, n);  \
+    const int ys[3] = {front.at, Y, back.at}, zs[3] = {below.at, Z, above.at};                     \
+    double along_x[3][2], along_y[3][2][2], fine[2][2][2];                                         \
+    for (int k = 0; k < 3; k++) {                                                                  \
+        for (int j = 0; j < 3; j++)                                                                \
+            halve(along_x[j], PEAL_AT(c, left.at, ys[j], zs[k]), PEAL_AT(c, X, ys[j], zs[k]),      \
+                  PEAL_AT(c, right.at, ys[j], zs[k]), left, right);                                \
+        for (int i = 0; i < 2; i++)                                                                \
+            halve(along_y[k][i], along_x[0][i], along_x[1][i], along_x[2][i], front, back);        \
     }                                                                                              \
-    double result = w[1] + sk * (w[0] - w[2]);
+    for (int i = 0; i < 2; i++)                                                                    \
+        for (int j = 0; j < 2; j++)                                                                \
+            halve(fine[i][j], along_y[0][i][j], along_y[1][i][j], along_y[2][i][j], below, above);
 
-/* The same, where the tile is coarse. */
+/* The tile is coarse. */
 PEAL_KERNEL(spread)(peal_tile t, PEAL_READ(double, c), PEAL_WRITE(double, u), long n)
 {
     PEAL_FOR_3D(t, X, Y, Z) {
-        GATHER
-        for (int m = 0; m < 8; m++) {
-            int x = 2 * X + (m & 1), y = 2 * Y + (m >> 1 & 1), z = 2 * Z + (m >> 2);
-            AT_CELL(x, y, z, e)
-            PEAL_AT(u, x, y, z) = e;
-        }
+        HALVE_ALL(fine, c, X, Y, Z)
+        for (int k = 0; k < 2; k++)
+            for (int j = 0; j < 2; j++)
+                for (int i = 0; i < 2; i++)
+                    PEAL_AT(u, 2 * X + i, 2 * Y + j, 2 * Z + k) = fine[i][j][k];
     }
 }
 
 PEAL_KERNEL(spread_add)(peal_tile t, PEAL_READ(double, c), PEAL_UPDATE(double, u), long n)
 {
     PEAL_FOR_3D(t, X, Y, Z) {
-        GATHER
-        for (int m = 0; m < 8; m++) {
-            int x = 2 * X + (m & 1), y = 2 * Y + (m >> 1 & 1), z = 2 * Z + (m >> 2);
-            AT_CELL(x, y, z, e)
-            PEAL_AT(u, x, y, z) = PEAL_AT(u, x, y, z) + e;
-        }
+        HALVE_ALL(fine, c, X, Y, Z)
+        for (int k = 0; k < 2; k++)
+            for (int j = 0; j < 2; j++)
+                for (int i = 0; i < 2; i++)
+                    PEAL_AT(u, 2 * X + i, 2 * Y + j, 2 * Z + k) += fine[i][j][k];
     }
 }
 
-PEAL_KERNEL(measure)(peal_tile t, PEAL_READ(double, u), PEAL_READ(double, f), PEAL_READ(double, bx),
-                     PEAL_READ(double, by), PEAL_READ(double, bz), PEAL_REDUCE(double, top), long n)
+PEAL_KERNEL(measure)(peal_tile t, PEAL_READ(double, r), PEAL_REDUCE(double, top))
 {
     double most = 0;
     PEAL_FOR_3D(t, x, y, z) {
-        double v = PEAL_AT(u, x, y, z);
-        double r = fabs(PEAL_AT(f, x, y, z) - OPERATOR(u, x, y, z, v));
-        most = r > most ? r : most;
+        double a = fabs(PEAL_AT(r, x, y, z));
+        most = a > most ? a : most;
     }
     PEAL_PARTIAL(top, most);
 }
