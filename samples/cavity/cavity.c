@@ -62,11 +62,11 @@ PEAL_KERNEL(collide)(peal_tile t, PEAL_UPDATE_C(double, f), double omega)
 PEAL_KERNEL(stream)(peal_tile t, PEAL_READ_C(double, f), PEAL_WRITE_C(double, g), long n,
                     double lid)
 {
-    PEAL_FOR_2D(t, x, y) {
+    PEAL_FOR_2D_INSIDE(t, x, y, inside, 1, n - 1, 1, n - 1) {
         for (int c = 0; c < 9; c++) {
             int i = x - east(c), j = y - north(c);
             double push = j >= n ? 6.0 * weight(c) * east(c) * lid : 0.0;
-            if (i < 0 || i >= n || j < 0 || j >= n)
+            if (!inside && (i < 0 || i >= n || j < 0 || j >= n))
                 PEAL_C(g, c, x, y) = PEAL_C(f, back(c), x, y) + push;
             else
                 PEAL_C(g, c, x, y) = PEAL_C(f, c, i, j);

@@ -107,27 +107,34 @@ PEAL_KERNEL(coarse_z)(peal_tile t, PEAL_READ(double, a), PEAL_WRITE(double, c))
     }
 }
 
-#define LEFT(u, x, y, z)                                                                           \
-    ((x) > 0 ? PEAL_AT(u, (x)-1, y, z) : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, (x) + 1, y, z)))
-#define RIGHT(u, x, y, z)                                                                          \
-    ((x) < n - 1 ? PEAL_AT(u, (x) + 1, y, z) : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, (x)-1, y, z)))
-#define FRONT(u, x, y, z)                                                                          \
-    ((y) > 0 ? PEAL_AT(u, x, (y)-1, z) : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, x, (y) + 1, z)))
-#define BACK(u, x, y, z)                                                                           \
-    ((y) < n - 1 ? PEAL_AT(u, x, (y) + 1, z) : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, x, (y)-1, z)))
-#define BELOW(u, x, y, z)                                                                          \
-    ((z) > 0 ? PEAL_AT(u, x, y, (z)-1) : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, x, y, (z) + 1)))
-#define ABOVE(u, x, y, z)                                                                          \
-    ((z) < n - 1 ? PEAL_AT(u, x, y, (z) + 1) : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, x, y, (z)-1)))
+#define LEFT(u, x, y, z, inside)                                                                   \
+    ((inside) || (x) > 0 ? PEAL_AT(u, (x)-1, y, z)                                                 \
+                         : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, (x) + 1, y, z)))
+#define RIGHT(u, x, y, z, inside)                                                                  \
+    ((inside) || (x) < n - 1 ? PEAL_AT(u, (x) + 1, y, z)                                           \
+                             : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, (x)-1, y, z)))
+#define FRONT(u, x, y, z, inside)                                                                  \
+    ((inside) || (y) > 0 ? PEAL_AT(u, x, (y)-1, z)                                                 \
+                         : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, x, (y) + 1, z)))
+#define BACK(u, x, y, z, inside)                                                                   \
+    ((inside) || (y) < n - 1 ? PEAL_AT(u, x, (y) + 1, z)                                           \
+                             : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, x, (y)-1, z)))
+#define BELOW(u, x, y, z, inside)                                                                  \
+    ((inside) || (z) > 0 ? PEAL_AT(u, x, y, (z)-1)                                                 \
+                         : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, x, y, (z) + 1)))
+#define ABOVE(u, x, y, z, inside)                                                                  \
+    ((inside) || (z) < n - 1 ? PEAL_AT(u, x, y, (z) + 1)                                           \
+                             : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, x, y, (z)-1)))
 
-#define OPERATOR(u, x, y, z)                                                                       \
+/* At cell (x, y, z), of which it may be known that no neighbour is a wall. */
+#define OPERATOR(u, x, y, z, inside)                                                               \
     (-1.0 * ((double)n * (double)n) *                                                              \
-     (PEAL_AT(bx, (x) + 1, y, z) * (RIGHT(u, x, y, z) - PEAL_AT(u, x, y, z)) +                     \
-      PEAL_AT(bx, x, y, z) * (LEFT(u, x, y, z) - PEAL_AT(u, x, y, z)) +                            \
-      PEAL_AT(by, x, (y) + 1, z) * (BACK(u, x, y, z) - PEAL_AT(u, x, y, z)) +                      \
-      PEAL_AT(by, x, y, z) * (FRONT(u, x, y, z) - PEAL_AT(u, x, y, z)) +                           \
-      PEAL_AT(bz, x, y, (z) + 1) * (ABOVE(u, x, y, z) - PEAL_AT(u, x, y, z)) +                     \
-      PEAL_AT(bz, x, y, z) * (BELOW(u, x, y, z) - PEAL_AT(u, x, y, z))))
+     (PEAL_AT(bx, (x) + 1, y, z) * (RIGHT(u, x, y, z, inside) - PEAL_AT(u, x, y, z)) +             \
+      PEAL_AT(bx, x, y, z) * (LEFT(u, x, y, z, inside) - PEAL_AT(u, x, y, z)) +                    \
+      PEAL_AT(by, x, (y) + 1, z) * (BACK(u, x, y, z, inside) - PEAL_AT(u, x, y, z)) +              \
+      PEAL_AT(by, x, y, z) * (FRONT(u, x, y, z, inside) - PEAL_AT(u, x, y, z)) +                   \
+      PEAL_AT(bz, x, y, (z) + 1) * (ABOVE(u, x, y, z, inside) - PEAL_AT(u, x, y, z)) +             \
+      PEAL_AT(bz, x, y, z) * (BELOW(u, x, y, z, inside) - PEAL_AT(u, x, y, z))))
 
 /* One over the operator's diagonal, walls included: what it makes of a cell that alone is 1. */
 PEAL_KERNEL(diagonal)(peal_tile t, PEAL_READ(double, bx), PEAL_READ(double, by),
@@ -153,7 +160,8 @@ PEAL_KERNEL(gsrb)(peal_tile t, PEAL_READ(double, f), PEAL_READ(double, d), PEAL_
 {
     PEAL_FOR_3D_EVEN(t, x, y, z, colour)
     {
-        PEAL_AT(u, x, y, z) += PEAL_AT(d, x, y, z) * (PEAL_AT(f, x, y, z) - OPERATOR(u, x, y, z));
+        PEAL_AT(u, x, y, z) +=
+            PEAL_AT(d, x, y, z) * (PEAL_AT(f, x, y, z) - OPERATOR(u, x, y, z, 0));
     }
 }
 
@@ -161,8 +169,8 @@ PEAL_KERNEL(residual)(peal_tile t, PEAL_READ(double, u), PEAL_READ(double, f),
                       PEAL_READ(double, bx), PEAL_READ(double, by), PEAL_READ(double, bz),
                       PEAL_WRITE(double, r), long n)
 {
-    PEAL_FOR_3D(t, x, y, z) {
-        PEAL_AT(r, x, y, z) = PEAL_AT(f, x, y, z) - OPERATOR(u, x, y, z);
+    PEAL_FOR_3D_INSIDE(t, x, y, z, inside, 1, n - 1, 1, n - 1, 1, n - 1) {
+        PEAL_AT(r, x, y, z) = PEAL_AT(f, x, y, z) - OPERATOR(u, x, y, z, inside);
     }
 }
 
@@ -185,52 +193,56 @@ typedef struct neighbour {
     double own, other;
 } neighbour;
 
-/* The neighbour of cell i of n on one side, whose opposite one is at `inside`. */
-static inline neighbour neighbour_of(int i, int at, int inside, long n)
+/* The neighbour `at` of cell i of n; the one on the other side is `opposite`. */
+static inline neighbour neighbour_of(int i, int at, int opposite, long n)
 {
     neighbour cell = {at, 0.0, 1.0};
     if (at < 0 || at > n - 1) {
-        cell.at = n > 1 ? inside : i;
+        cell.at = n > 1 ? opposite : i;
         cell.own = n > 1 ? -2.5 : -1.0;
         cell.other = n > 1 ? 0.5 : 0.0;
     }
     return cell;
 }
 
-/* Quadratic interpolation that keeps the mean of a coarse cell, along one axis: the two fine cells
- * of one, by its neighbours. */
+/* Quadratic interpolation that keeps the mean of a coarse cell, along one axis: its two fine cells.
+ * No neighbour is a wall if it is `inside`. */
 static inline void halve(double fine[2], double before, double cell, double behind,
-                         neighbour is_before, neighbour is_behind)
+                         neighbour is_before, neighbour is_behind, int inside)
 {
-    double slope = 0.125 * (is_before.own * cell + is_before.other * before -
-                            (is_behind.own * cell + is_behind.other * behind));
-    fine[0] = cell + slope;
-    fine[1] = cell - slope;
+    double a = inside ? before : is_before.own * cell + is_before.other * before;
+    double b = inside ? behind : is_behind.own * cell + is_behind.other * behind;
+    fine[0] = cell + 0.125 * (a - b);
+    fine[1] = cell - 0.125 * (a - b);
 }
 
 /* fine[i][j][k]: the 8 cells of the coarse cell (X, Y, Z), one axis after the other. */
-#define HALVE_ALL(fine, c, X, Y, Z)                                                                \
+#define HALVE_ALL(fine, c, X, Y, Z, inside)                                                        \
     neighbour left = neighbour_of(X, X - 1, X + 1, n), right = neighbour_of(X, X + 1, X - 1, n);   \
     neighbour front = neighbour_of(Y, Y - 1, Y + 1, n), back = neighbour_of(Y, Y + 1, Y - 1, n);   \
     neighbour below = neighbour_of(Z, Z - 1, Z + 1, n), above = neighbour_of(Z, Z + 1, Z - 1, n);  \
-    const int ys[3] = {front.at, Y, back.at}, zs[3] = {below.at, Z, above.at};                     \
+    const int xs[3] = {(inside) ? X - 1 : left.at, X, (inside) ? X + 1 : right.at};                \
+    const int ys[3] = {(inside) ? Y - 1 : front.at, Y, (inside) ? Y + 1 : back.at};                \
+    const int zs[3] = {(inside) ? Z - 1 : below.at, Z, (inside) ? Z + 1 : above.at};               \
     double along_x[3][2], along_y[3][2][2], fine[2][2][2];                                         \
     for (int k = 0; k < 3; k++) {                                                                  \
         for (int j = 0; j < 3; j++)                                                                \
-            halve(along_x[j], PEAL_AT(c, left.at, ys[j], zs[k]), PEAL_AT(c, X, ys[j], zs[k]),      \
-                  PEAL_AT(c, right.at, ys[j], zs[k]), left, right);                                \
+            halve(along_x[j], PEAL_AT(c, xs[0], ys[j], zs[k]), PEAL_AT(c, xs[1], ys[j], zs[k]),    \
+                  PEAL_AT(c, xs[2], ys[j], zs[k]), left, right, inside);                           \
         for (int i = 0; i < 2; i++)                                                                \
-            halve(along_y[k][i], along_x[0][i], along_x[1][i], along_x[2][i], front, back);        \
+            halve(along_y[k][i], along_x[0][i], along_x[1][i], along_x[2][i], front, back,         \
+                  inside);                                                                         \
     }                                                                                              \
     for (int i = 0; i < 2; i++)                                                                    \
         for (int j = 0; j < 2; j++)                                                                \
-            halve(fine[i][j], along_y[0][i][j], along_y[1][i][j], along_y[2][i][j], below, above);
+            halve(fine[i][j], along_y[0][i][j], along_y[1][i][j], along_y[2][i][j], below, above,  \
+                  inside);
 
 /* The tile is coarse. */
 PEAL_KERNEL(spread)(peal_tile t, PEAL_READ(double, c), PEAL_WRITE(double, u), long n)
 {
-    PEAL_FOR_3D(t, X, Y, Z) {
-        HALVE_ALL(fine, c, X, Y, Z)
+    PEAL_FOR_3D_INSIDE(t, X, Y, Z, inside, 1, n - 1, 1, n - 1, 1, n - 1) {
+        HALVE_ALL(fine, c, X, Y, Z, inside)
         for (int k = 0; k < 2; k++)
             for (int j = 0; j < 2; j++)
                 for (int i = 0; i < 2; i++)
@@ -240,8 +252,8 @@ PEAL_KERNEL(spread)(peal_tile t, PEAL_READ(double, c), PEAL_WRITE(double, u), lo
 
 PEAL_KERNEL(spread_add)(peal_tile t, PEAL_READ(double, c), PEAL_UPDATE(double, u), long n)
 {
-    PEAL_FOR_3D(t, X, Y, Z) {
-        HALVE_ALL(fine, c, X, Y, Z)
+    PEAL_FOR_3D_INSIDE(t, X, Y, Z, inside, 1, n - 1, 1, n - 1, 1, n - 1) {
+        HALVE_ALL(fine, c, X, Y, Z, inside)
         for (int k = 0; k < 2; k++)
             for (int j = 0; j < 2; j++)
                 for (int i = 0; i < 2; i++)
