@@ -94,7 +94,9 @@ static void print_result(const peal_options *options, peal_status status, const 
                spec->data->name, machine->ranks, machine->ranks == 1 ? "" : "s", dims[0], dims[1],
                dims[2], spec->data->statement_count, spec->data->statement_count == 1 ? "" : "s",
                warnings, warnings == 1 ? "" : "s");
-    }
+    } else if (errors == 0 && options->strict && !options->quiet)
+        printf("%s: refused by --strict: %d warning%s\n", spec->data->name, warnings,
+               warnings == 1 ? "" : "s");
 }
 
 static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
@@ -107,6 +109,8 @@ static peal_status run(const peal_options *options, peal_diagnostics *diagnostic
     peal_status status = check_all(options, &spec, &machine, dims, diagnostics);
     if (status == PEAL_STATUS_OK) /* checks go on without the contents of a file */
         status = peal_diagnostics_status(diagnostics);
+    if (status == PEAL_STATUS_OK && options->strict && peal_diagnostics_count(diagnostics) > 0)
+        status = PEAL_STATUS_SPEC;
     print_result(options, status, &spec, &machine, dims, diagnostics);
     spec_close(&spec);
     return status;
@@ -131,7 +135,7 @@ const peal_command check_command = {
     "      --json         messages as JSON (schema peal.check/1), with their counterexamples\n"
     "      --format dot   the counterexamples as a Graphviz digraph: ranks, events, lines\n"
     "      --print-json   only print the document as peal reads it, as JSON\n"
-    "  -q, --quiet        say nothing if all is fine\n"
+    "  -q, --quiet        say nothing if all is fine; --strict: warnings are errors\n"
     "  -h, --help         this text\n"
     "\n"
     "example: peal check samples/heat3d -n 7 --set nx=100\n",

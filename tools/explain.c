@@ -34,6 +34,9 @@ static bool is_warning(peal_code code)
 {
     static const peal_code warnings[] = {PEAL_E_PRINT_DIFFERS_BY_RANK,
                                          PEAL_E_UNREAD_EXCHANGE,
+                                         PEAL_E_SAME_AGAIN,
+                                         PEAL_E_NEVER_READ,
+                                         PEAL_E_OVERWRITTEN_UNREAD,
                                          PEAL_E_KERNELS_NOT_CACHED,
                                          PEAL_E_JOB_ENDED_BY_PEER,
                                          PEAL_E_UNKNOWN_ENVIRONMENT_VARIABLE,

@@ -44,6 +44,7 @@ typedef enum option_id {
     OPTION_FORMAT,
     OPTION_JSON,
     OPTION_PRINT_JSON,
+    OPTION_STRICT,
     OPTION_QUIET,
     OPTION_HELP,
     OPTION_SPEC_DESCRIPTOR,
@@ -114,6 +115,7 @@ static const option_info table[] = {
     {"format", 0, true, ANYWHERE, OPTION_FORMAT, "text, json or dot"},
     {"json", 0, false, ANYWHERE, OPTION_JSON, NULL},
     {"print-json", 0, false, VERB_CHECK, OPTION_PRINT_JSON, NULL},
+    {"strict", 0, false, VERB_CHECK, OPTION_STRICT, NULL},
     {"quiet", 'q', false, VERB_RUN | VERB_TUNE | VERB_CHECK | VERB_DOCTOR | VERB_BENCH,
      OPTION_QUIET, NULL},
     {"help", 'h', false, ANYWHERE, OPTION_HELP, NULL},
@@ -229,6 +231,8 @@ static bool apply_flag(peal_options *options, option_id id)
         return options->allow_outside = true;
     case OPTION_PRINT_JSON:
         return options->print_json = true;
+    case OPTION_STRICT:
+        return options->strict = true;
     case OPTION_QUIET:
         return options->quiet = true;
     case OPTION_HELP:

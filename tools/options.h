@@ -63,7 +63,7 @@ typedef struct peal_options {
     int verify_ranks;    /* 0: not given */
     const char *watch;   /* "nan", "inf"; NULL: not given */
     int64_t watch_steps; /* between two looks */
-    bool verify, check_footprints, exposed, allow_outside, print_json, quiet, help;
+    bool verify, check_footprints, exposed, allow_outside, print_json, strict, quiet, help;
     bool forget;         /* tune */
     bool no_tuning;      /* mode auto leaves out what tune has found */
     const char *machine; /* NULL: this one */

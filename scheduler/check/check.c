@@ -304,8 +304,10 @@ peal_status check_all(peal_compilation *c)
                                      names_counter(&c->common.graph->finish);
     if (!status)
         warn_of_prints(&c->common, &c->pass, &c->views);
-    if (!status)
+    if (!status) {
         warn_of_idle_tasks(&c->common, &c->pass);
+        warn_of_lost_values(&c->common, &c->pass);
+    }
     status = status ? status : check_set_values(&c->common, &c->pass, &c->views);
     return status ? status : check_files(&c->common, &c->pass);
 }

@@ -36,6 +36,8 @@ peal_status check_set_values(const common_input *c, const pass_context *pass, ra
 void warn_of_prints(const common_input *c, const pass_context *pass, rank_views *views);
 /* idle_tasks.c: warns of tasks that compute the same again, and of fields that nobody reads. */
 void warn_of_idle_tasks(const common_input *c, const pass_context *pass);
+/* lost_values.c: warns of what is overwritten before anything reads it. */
+void warn_of_lost_values(const common_input *c, const pass_context *pass);
 /* file_races.c: that no order of ranks decides what is in a file. */
 peal_status check_files(const common_input *c, const pass_context *pass);
 /* leads.c: whether a receive may stand above its send, and a loop with messages between them. */

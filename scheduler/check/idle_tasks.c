@@ -1,6 +1,6 @@
 /* Work for nothing, in specs that run by themselves (a program may look at any array): tasks that
- * compute the same again in each round of a loop, as when a `swap` was forgotten, and fields that a
- * loop writes and nobody reads. */
+ * compute the same again in each round of a loop, as when a `swap` was forgotten, and fields that
+ * somebody writes and nobody reads. */
 #include "scheduler/check/check.h"
 #include "scheduler/conditions/conditions.h"
 #include "scheduler/tasks/tasks.h"
@@ -184,10 +184,11 @@ static void look_at_field(const common_input *c, const pass_context *pass, const
                           int field)
 {
     const peal_graph_data *g = c->graph;
-    const peal_statement *writer = writer_in(&g->step.body, field);
+    const peal_statement *later = writer_in(&g->step.body, field);
+    const peal_statement *writer = later ? later : writer_in(&g->setup, field);
     char hint[300] = "save it, or leave it out";
     if (!writer || told[writer->id] || body_reads(&g->step.body, field) ||
-        body_reads(&g->finish, field))
+        body_reads(&g->finish, field) || (!later && body_reads(&g->setup, field)))
         return;
     for (int i = 0; i < writer->u.task.access_count; i++) {
         int other = writer->u.task.access[i].array;

@@ -214,58 +214,97 @@ static void test_prints(void **state)
 }
 
 /* Work for nothing: in specs that run by themselves, where nothing else changes what counts. */
+static const struct {
+    const char *steps;
+    peal_code code; /* PEAL_CODE_COUNT: none */
+} idle_cases[] = {
+    {"- {task: t, box: u, read: u, write: v}\n", PEAL_E_SAME_AGAIN},
+    {"- {task: t, box: u, read: u, write: v}\n- {swap: [u, v]}\n", PEAL_CODE_COUNT},
+    {"- {exchange: u}\n- {task: t, box: u, read: u, write: v}\n", PEAL_E_SAME_AGAIN},
+    {"- {task: t, box: u, read: u, write: v, args: step}\n- {save: v, file: v.npy}\n",
+     PEAL_CODE_COUNT},
+    {"- {task: t, box: u, read: u, write: v, args: s}\n- {save: v, file: v.npy}\n",
+     PEAL_E_SAME_AGAIN},
+    {"- {set: s, value: s + 1}\n- {task: t, box: u, read: u, write: v, args: s}\n"
+     "- {save: v, file: v.npy}\n",
+     PEAL_CODE_COUNT},
+    {"- {task: t, box: {count: step, max: 9}, write: {v: whole}, tile: whole}\n"
+     "- {save: v, file: v.npy}\n",
+     PEAL_CODE_COUNT},
+    {"- {task: t, box: u, update: u}\n", PEAL_CODE_COUNT},
+    {"- {task: t, box: u, write: v}\n- {task: r, box: u, read: v, update: u}\n"
+     "- {task: s, box: u, update: v}\n- {save: u, file: u.npy}\n",
+     PEAL_CODE_COUNT},
+    {"- {task: t, box: u, read: u, reduce: {s: sum}}\n", PEAL_E_SAME_AGAIN},
+    {"- {task: t, box: u, update: u}\n- {task: r, box: u, read: u, write: v}\n", PEAL_E_NEVER_READ},
+    {"- {task: t, box: u, update: u}\n- {task: r, box: u, read: u, write: v}\n"
+     "- {task: q, box: v, read: v, reduce: {s: sum}}\n",
+     PEAL_CODE_COUNT},
+    {"- {task: t, box: v, read: u, write: v}\n"
+     "- {task: r, box: v, read: u, write: v, args: 2}\n- {task: q, box: u, read: v, update: "
+     "u}\n",
+     PEAL_E_OVERWRITTEN_UNREAD},
+    {"- {task: t, box: v, read: u, write: v}\n"
+     "- {task: m, box: u, read: v, reduce: {s: sum}, when: step == 3}\n"
+     "- {task: r, box: v, read: u, write: v, args: 2}\n- {task: q, box: u, read: v, update: "
+     "u}\n",
+     PEAL_CODE_COUNT},
+    {"- {task: t, box: v, read: u, write: v}\n"
+     "- {task: m, box: u, read: v, reduce: {s: sum}, when: 1 > 2}\n"
+     "- {task: r, box: v, read: u, write: v, args: 2}\n- {task: q, box: u, read: v, update: "
+     "u}\n",
+     PEAL_E_OVERWRITTEN_UNREAD},
+    {"- {task: t, box: v, read: u, write: v}\n"
+     "- {copy: v, into: w}\n- {save: w, file: w.npy}\n"
+     "- {task: r, box: v, read: u, write: v, args: 2}\n- {task: q, box: u, read: v, update: "
+     "u}\n",
+     PEAL_CODE_COUNT},
+    {"- {task: t, box: v, read: u, write: v}\n"
+     "- {swap: [u, v]}\n"
+     "- {task: r, box: v, read: u, write: v, args: 2}\n- {task: q, box: u, read: v, update: "
+     "u}\n",
+     PEAL_CODE_COUNT},
+    {"- {task: t, box: v, read: u, write: v}\n"
+     "- {repeat: 2, step: [{task: m, box: u, read: v, update: u}]}\n"
+     "- {task: r, box: v, read: u, write: v, args: 2}\n- {task: q, box: u, read: v, update: "
+     "u}\n",
+     PEAL_CODE_COUNT},
+    {"- {task: t, box: v, read: u, write: v}\n"
+     "- {task: r, box: v, read: u, write: v, args: 2, when: step > 3}\n"
+     "- {task: q, box: u, read: v, update: u}\n",
+     PEAL_CODE_COUNT},
+    {"- {task: t, box: v, read: u, write: v}\n"
+     "- {task: r, box: {v: {part: interior}}, read: u, write: v, args: 2}\n"
+     "- {task: q, box: u, read: v, update: u}\n",
+     PEAL_CODE_COUNT},
+    {"- {repeat: 4, step: [{task: t, box: u, read: u, write: v}]}\n- {swap: [u, v]}\n",
+     PEAL_E_SAME_AGAIN},
+    {"- {repeat: 1, step: [{task: t, box: u, read: u, write: v}]}\n- {swap: [u, v]}\n",
+     PEAL_CODE_COUNT},
+};
+
 static void test_idle_tasks(void **state)
 {
-    static const struct {
-        const char *steps;
-        peal_code code; /* PEAL_CODE_COUNT: none */
-    } cases[] = {
-        {"- {task: t, box: u, read: u, write: v}\n", PEAL_E_SAME_AGAIN},
-        {"- {task: t, box: u, read: u, write: v}\n- {swap: [u, v]}\n", PEAL_CODE_COUNT},
-        {"- {exchange: u}\n- {task: t, box: u, read: u, write: v}\n", PEAL_E_SAME_AGAIN},
-        {"- {task: t, box: u, read: u, write: v, args: step}\n- {save: v, file: v.npy}\n",
-         PEAL_CODE_COUNT},
-        {"- {task: t, box: u, read: u, write: v, args: s}\n- {save: v, file: v.npy}\n",
-         PEAL_E_SAME_AGAIN},
-        {"- {set: s, value: s + 1}\n- {task: t, box: u, read: u, write: v, args: s}\n"
-         "- {save: v, file: v.npy}\n",
-         PEAL_CODE_COUNT},
-        {"- {task: t, box: {count: step, max: 9}, write: {v: whole}, tile: whole}\n"
-         "- {save: v, file: v.npy}\n",
-         PEAL_CODE_COUNT},
-        {"- {task: t, box: u, update: u}\n", PEAL_CODE_COUNT},
-        {"- {task: t, box: u, write: v}\n- {task: r, box: u, read: v, update: u}\n"
-         "- {task: s, box: u, update: v}\n- {save: u, file: u.npy}\n",
-         PEAL_CODE_COUNT},
-        {"- {task: t, box: u, read: u, reduce: {s: sum}}\n", PEAL_E_SAME_AGAIN},
-        {"- {task: t, box: u, update: u}\n- {task: r, box: u, read: u, write: v}\n",
-         PEAL_E_NEVER_READ},
-        {"- {task: t, box: u, update: u}\n- {task: r, box: u, read: u, write: v}\n"
-         "- {task: q, box: v, read: v, reduce: {s: sum}}\n",
-         PEAL_CODE_COUNT},
-        {"- {repeat: 4, step: [{task: t, box: u, read: u, write: v}]}\n- {swap: [u, v]}\n",
-         PEAL_E_SAME_AGAIN},
-        {"- {repeat: 1, step: [{task: t, box: u, read: u, write: v}]}\n- {swap: [u, v]}\n",
-         PEAL_CODE_COUNT},
-    };
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+    for (size_t i = 0; i < sizeof(idle_cases) / sizeof(idle_cases[0]); i++)
         for (int alone = 0; alone < 2; alone++) {
-            bool told = alone && cases[i].code != PEAL_CODE_COUNT;
+            bool told = alone && idle_cases[i].code != PEAL_CODE_COUNT;
             char text[800];
             snprintf(text, sizeof(text),
-                     "peal: 1\nkernels: k.c\nfields: {u: {size: 8, halo: 1}, v: {like: u}}\n"
+                     "peal: 1\nkernels: k.c\nfields: {u: {size: 8, halo: 1}, v: {like: u}, w: "
+                     "{like: u}}\n"
                      "buffers: {s: {}}\nrepeat: 9\nstep:\n%s",
-                     cases[i].steps);
+                     idle_cases[i].steps);
             peal_diagnostics *list = peal_diagnostics_create();
             peal_status status = compile_spec(text, 2, PEAL_MODE_SYNC, alone, list);
             int count = 0;
             for (int k = 0; k < peal_diagnostics_count(list); k++) {
                 peal_code code = peal_diagnostics_at(list, k)->code;
-                count += code == PEAL_E_SAME_AGAIN || code == PEAL_E_NEVER_READ;
+                count += code == PEAL_E_SAME_AGAIN || code == PEAL_E_NEVER_READ ||
+                         code == PEAL_E_OVERWRITTEN_UNREAD;
                 seen[code] = true;
                 if (told && code != PEAL_E_UNREAD_EXCHANGE)
-                    assert_int_equal(code, cases[i].code);
+                    assert_int_equal(code, idle_cases[i].code);
             }
             if (status || count != told) {
                 peal_diagnostics_print(list, stderr, 0);

@@ -249,6 +249,16 @@ step:
         self.assertLess(len(story["events"]), 20)
         self.assertIn(f"... and {story['left_out']} more like these", peal("check", path, "-n", "100")[2])
 
+    def test_strict_refuses_what_is_warned_of(self):
+        path = os.path.join(SPECS, "broken", "overwritten-unread.yaml")
+        self.assertEqual(peal("check", path, "-n", "2")[0], 0)
+        code, out, err = peal("check", path, "-n", "2", "--strict")
+        self.assertEqual((code, out), (3, "overwritten-unread: refused by --strict: 1 warning\n"))
+        self.assertIn("[E165]", err)
+        code, data, _ = peal_json("check", path, "-n", "2", "--strict", "--json")
+        self.assertEqual((code, data["status"], data["errors"], data["warnings"]), (3, "error in the spec", 0, 1))
+        self.assertEqual(peal("check", HEAT, "-n", "2", "--strict")[0], 0)
+
     def test_print_json_is_the_document(self):
         code, data, _ = peal_json("check", HEAT, "--print-json")
         self.assertEqual(code, 0)
