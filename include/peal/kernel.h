@@ -142,7 +142,7 @@ typedef struct peal_component_strides_ {
     for (int peal_y_ = (peal_tile_).lo[1], peal_y_##_end_ = (peal_tile_).hi[1];                    \
          peal_y_ < peal_y_##_end_; peal_y_++)                                                      \
     PEAL_PARTS_(peal_tile_, peal_x_, peal_in_, peal_x0_, peal_x1_,                                 \
-                (peal_y0_) <= peal_y_ && peal_y_ < (peal_y1_))
+                PEAL_WITHIN_(peal_y0_, peal_y_, peal_y1_))
 #define PEAL_FOR_3D_INSIDE(peal_tile_, peal_x_, peal_y_, peal_z_, peal_in_, peal_x0_, peal_x1_,    \
                            peal_y0_, peal_y1_, peal_z0_, peal_z1_)                                 \
     for (int peal_z_ = (peal_tile_).lo[2], peal_z_##_end_ = (peal_tile_).hi[2];                    \
@@ -150,8 +150,12 @@ typedef struct peal_component_strides_ {
         for (int peal_y_ = (peal_tile_).lo[1], peal_y_##_end_ = (peal_tile_).hi[1];                \
              peal_y_ < peal_y_##_end_; peal_y_++)                                                  \
     PEAL_PARTS_(peal_tile_, peal_x_, peal_in_, peal_x0_, peal_x1_,                                 \
-                (peal_y0_) <= peal_y_ && peal_y_ < (peal_y1_) && (peal_z0_) <= peal_z_ &&          \
-                    peal_z_ < (peal_z1_))
+                PEAL_WITHIN_(peal_y0_, peal_y_, peal_y1_) &&                                       \
+                    PEAL_WITHIN_(peal_z0_, peal_z_, peal_z1_))
+
+/* Bounds may be of any integer type. */
+#define PEAL_WITHIN_(peal_first_, peal_i_, peal_end_)                                              \
+    ((int64_t)(peal_first_) <= peal_i_ && peal_i_ < (int64_t)(peal_end_))
 
 /* A row in three parts: before, inside and behind. All of it is before if the row is a wall. */
 #define PEAL_PARTS_(peal_tile_, peal_x_, peal_in_, peal_x0_, peal_x1_, peal_row_)                  \
