@@ -114,7 +114,8 @@ typedef struct peal_component_strides_ {
     PEAL_FOR_2D(peal_tile_, peal_x_, peal_y_)
 
 /* Those of them whose coordinates and `colour` have an even sum: 0 and 1 are the two halves of a
- * chessboard, whose points have no neighbour in their half along an axis. */
+ * chessboard, whose points have no neighbour in their half along an axis. The colour is the same
+ * for all points. */
 #define PEAL_FOR_1D_EVEN(peal_tile_, peal_x_, peal_colour_)                                        \
     PEAL_SECOND_(peal_tile_, peal_x_, (int)(peal_colour_))
 #define PEAL_FOR_2D_EVEN(peal_tile_, peal_x_, peal_y_, peal_colour_)                               \
@@ -129,12 +130,14 @@ typedef struct peal_component_strides_ {
     PEAL_SECOND_(peal_tile_, peal_x_, peal_y_ ^ peal_z_ ^ (int)(peal_colour_))
 #define PEAL_SECOND_(peal_tile_, peal_x_, peal_sum_)                                               \
     for (int peal_x_##_end_ = (peal_tile_).hi[0],                                                  \
-             peal_x_ = (peal_tile_).lo[0] + (((peal_tile_).lo[0] ^ (peal_sum_)) & 1);              \
+             peal_x_##_first_ = (peal_tile_).lo[0] + (((peal_tile_).lo[0] ^ (peal_sum_)) & 1),     \
+             peal_x_ = peal_x_##_first_;                                                           \
          peal_x_ < peal_x_##_end_; peal_x_ += 2)
 
-/* The tile's points, and whether each lies inside of walls: `peal_in_` is 1 from the first bound of
- * each axis to before the second, else 0. A compiler makes loops of their own of the points inside,
- * where peal_in_ is a constant, so what is asked at walls costs nothing there. */
+/* The tile's points, and whether each lies inside of walls: `peal_in_`, a const int, is 1 from the
+ * first bound of each axis to before the second, else 0. Bounds are the same for all points. A
+ * compiler makes loops of their own of the points inside, where peal_in_ is known, so what is asked
+ * at walls costs nothing there. */
 #define PEAL_FOR_1D_INSIDE(peal_tile_, peal_x_, peal_in_, peal_x0_, peal_x1_)                      \
     PEAL_PARTS_(peal_tile_, peal_x_, peal_in_, peal_x0_, peal_x1_, 1)
 #define PEAL_FOR_2D_INSIDE(peal_tile_, peal_x_, peal_y_, peal_in_, peal_x0_, peal_x1_, peal_y0_,   \
@@ -157,26 +160,33 @@ typedef struct peal_component_strides_ {
 #define PEAL_WITHIN_(peal_first_, peal_i_, peal_end_)                                              \
     ((int64_t)(peal_first_) <= peal_i_ && peal_i_ < (int64_t)(peal_end_))
 
-/* A row in three parts: before, inside and behind. All of it is before if the row is a wall. */
+/* A row in three parts: before, inside and behind. All of it is before where other axes have walls.
+ * What is given is evaluated where x and the loop's other names are not known yet. */
 #define PEAL_PARTS_(peal_tile_, peal_x_, peal_in_, peal_x0_, peal_x1_, peal_row_)                  \
-    PEAL_UNROLL_3_                                                                                 \
+    for (peal_parts_ peal_x_##_parts_ = peal_parts_of_((peal_tile_).lo[0], (peal_tile_).hi[0],     \
+                                                       peal_x0_, peal_x1_, peal_row_),             \
+                     *peal_x_##_row_ = &peal_x_##_parts_;                                          \
+         peal_x_##_row_; peal_x_##_row_ = 0)                                                       \
+        PEAL_UNROLL_3_                                                                             \
     for (int peal_x_##_part_ = 0; peal_x_##_part_ < 3; peal_x_##_part_++)                          \
-        for (int peal_in_ = peal_x_##_part_ == 1,                                                  \
-                 peal_x_ = PEAL_PART_(peal_tile_, peal_x_##_part_, peal_x0_, peal_x1_, peal_row_), \
-                 peal_x_##_end_ =                                                                  \
-                     PEAL_PART_(peal_tile_, peal_x_##_part_ + 1, peal_x0_, peal_x1_, peal_row_);   \
-             peal_x_ < peal_x_##_end_; peal_x_++)
+        for (const int peal_in_ = peal_x_##_part_ == 1, *peal_x_##_once_ = &peal_in_;              \
+             peal_x_##_once_; peal_x_##_once_ = 0)                                                 \
+            for (int peal_x_ = peal_x_##_parts_.peal_at_[peal_x_##_part_],                         \
+                     peal_x_##_end_ = peal_x_##_parts_.peal_at_[peal_x_##_part_ + 1];              \
+                 peal_x_ < peal_x_##_end_; peal_x_++)
 #define PEAL_UNROLL_3_ _Pragma("GCC unroll 3")
-#define PEAL_PART_(peal_tile_, peal_part_, peal_x0_, peal_x1_, peal_row_)                          \
-    peal_part_of_(peal_part_, (peal_tile_).lo[0], (peal_tile_).hi[0], peal_x0_, peal_x1_, peal_row_)
 
-/* Where that part begins. */
-static inline int peal_part_of_(int part, int lo, int hi, int64_t first, int64_t end, int row)
+typedef struct peal_parts_ {
+    int peal_at_[4]; /* where each part begins, and the end */
+} peal_parts_;
+
+static inline peal_parts_ peal_parts_of_(int lo, int hi, int64_t first, int64_t end, int row)
 {
     int64_t from = first < lo ? lo : first < hi ? first : hi;
     int64_t to = end < from ? from : end < hi ? end : hi;
+    peal_parts_ parts = {{lo, row ? (int)from : hi, row ? (int)to : hi, hi}};
 
-    return part == 0 ? lo : part == 3 || !row ? hi : (int)(part == 1 ? from : to);
+    return parts;
 }
 
 /* 0 .. n - 1, shared among the tile's threads, of which the CPU has one. */

@@ -184,19 +184,22 @@ static __device__ __forceinline__ int peal_least_(int a, int b)
 /* Bounds may be of any integer type. */
 #define PEAL_WITHIN_(peal_first_, peal_i_, peal_end_)                                              \
     ((int64_t)(peal_first_) <= peal_i_ && peal_i_ < (int64_t)(peal_end_))
+#define PEAL_KNOW_(peal_in_, peal_value_)                                                          \
+    if (const int peal_in_ = (peal_value_), peal_scope_ = 0; false) {                              \
+    } else
 /* The branch is one for most warps. */
 #define PEAL_FOR_1D_INSIDE(peal_tile_, peal_x_, peal_in_, peal_x0_, peal_x1_)                      \
     PEAL_FOR_1D(peal_tile_, peal_x_)                                                               \
-    PEAL_WITH_(peal_in_, PEAL_WITHIN_(peal_x0_, peal_x_, peal_x1_))
+    PEAL_KNOW_(peal_in_, PEAL_WITHIN_(peal_x0_, peal_x_, peal_x1_))
 #define PEAL_FOR_2D_INSIDE(peal_tile_, peal_x_, peal_y_, peal_in_, peal_x0_, peal_x1_, peal_y0_,   \
                            peal_y1_)                                                               \
     PEAL_FOR_2D(peal_tile_, peal_x_, peal_y_)                                                      \
-    PEAL_WITH_(peal_in_, PEAL_WITHIN_(peal_x0_, peal_x_, peal_x1_) &&                              \
+    PEAL_KNOW_(peal_in_, PEAL_WITHIN_(peal_x0_, peal_x_, peal_x1_) &&                              \
                              PEAL_WITHIN_(peal_y0_, peal_y_, peal_y1_))
 #define PEAL_FOR_3D_INSIDE(peal_tile_, peal_x_, peal_y_, peal_z_, peal_in_, peal_x0_, peal_x1_,    \
                            peal_y0_, peal_y1_, peal_z0_, peal_z1_)                                 \
     PEAL_FOR_3D(peal_tile_, peal_x_, peal_y_, peal_z_)                                             \
-    PEAL_WITH_(peal_in_, PEAL_WITHIN_(peal_x0_, peal_x_, peal_x1_) &&                              \
+    PEAL_KNOW_(peal_in_, PEAL_WITHIN_(peal_x0_, peal_x_, peal_x1_) &&                              \
                              PEAL_WITHIN_(peal_y0_, peal_y_, peal_y1_) &&                          \
                              PEAL_WITHIN_(peal_z0_, peal_z_, peal_z1_))
 
