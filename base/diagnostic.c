@@ -257,6 +257,26 @@ const char *peal_code_explanation(peal_code code)
     return codes[code].explanation;
 }
 
+bool peal_code_is_warning(peal_code code)
+{
+    static const peal_code warnings[] = {PEAL_E_PRINT_DIFFERS_BY_RANK,
+                                         PEAL_E_PRINT_NEVER_HAPPENS,
+                                         PEAL_E_UNREAD_EXCHANGE,
+                                         PEAL_E_SAME_AGAIN,
+                                         PEAL_E_NEVER_READ,
+                                         PEAL_E_OVERWRITTEN_UNREAD,
+                                         PEAL_E_KERNELS_NOT_CACHED,
+                                         PEAL_E_JOB_ENDED_BY_PEER,
+                                         PEAL_E_UNKNOWN_ENVIRONMENT_VARIABLE,
+                                         PEAL_E_STARTED_WITHOUT_PMIX,
+                                         PEAL_E_TUNING_NOT_SAVED,
+                                         PEAL_E_NO_WHILE_NODE};
+    for (size_t i = 0; i < sizeof(warnings) / sizeof(warnings[0]); i++)
+        if (warnings[i] == code)
+            return true;
+    return false;
+}
+
 peal_status peal_code_status(peal_code code)
 {
     return codes[code].status;

@@ -80,6 +80,7 @@ const char *peal_code_name(peal_code code);
 const char *peal_code_title(peal_code code);
 const char *peal_code_explanation(peal_code code);
 peal_status peal_code_status(peal_code code);
+bool peal_code_is_warning(peal_code code); /* never reported as an error */
 /* True and *out set if text is a code's number ("E009", "e009") or its name, in capitals or not,
  * with or without PEAL_E_. */
 bool peal_code_parse(const char *text, peal_code *out);

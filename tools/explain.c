@@ -29,26 +29,6 @@ static void print_wrapped(const char *text)
     putchar('\n');
 }
 
-/* Those that are never reported as errors. */
-static bool is_warning(peal_code code)
-{
-    static const peal_code warnings[] = {PEAL_E_PRINT_DIFFERS_BY_RANK,
-                                         PEAL_E_UNREAD_EXCHANGE,
-                                         PEAL_E_SAME_AGAIN,
-                                         PEAL_E_NEVER_READ,
-                                         PEAL_E_OVERWRITTEN_UNREAD,
-                                         PEAL_E_KERNELS_NOT_CACHED,
-                                         PEAL_E_JOB_ENDED_BY_PEER,
-                                         PEAL_E_UNKNOWN_ENVIRONMENT_VARIABLE,
-                                         PEAL_E_STARTED_WITHOUT_PMIX,
-                                         PEAL_E_TUNING_NOT_SAVED,
-                                         PEAL_E_NO_WHILE_NODE};
-    for (size_t i = 0; i < sizeof(warnings) / sizeof(warnings[0]); i++)
-        if (warnings[i] == code)
-            return true;
-    return false;
-}
-
 static peal_status explain_code(peal_code code, const peal_options *options)
 {
     peal_status status = peal_code_status(code);
@@ -63,7 +43,7 @@ static peal_status explain_code(peal_code code, const peal_options *options)
         json_print(object);
         return PEAL_STATUS_OK;
     }
-    if (is_warning(code))
+    if (peal_code_is_warning(code))
         printf("%s %s: %s (a warning; the exit code stays)\n\n", peal_code_number(code),
                peal_code_name(code), peal_code_title(code));
     else

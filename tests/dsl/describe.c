@@ -32,10 +32,13 @@ static void print_diagnostics(void)
          "`base/diagnostics/*.def`; numbers and names are permanent.");
     for (int code = 0; code < PEAL_CODE_COUNT; code++) {
         peal_status status = peal_code_status((peal_code)code);
-        printf("\n## %s %s: %s\n\n%s\n\nIts status is `%s`, exit code %d.\n",
-               peal_code_number((peal_code)code), peal_code_name((peal_code)code),
-               peal_code_title((peal_code)code), peal_code_explanation((peal_code)code),
-               peal_status_name(status), (int)status);
+        printf("\n## %s %s: %s\n\n%s\n\n", peal_code_number((peal_code)code),
+               peal_code_name((peal_code)code), peal_code_title((peal_code)code),
+               peal_code_explanation((peal_code)code));
+        if (peal_code_is_warning((peal_code)code))
+            puts("It is a warning: the exit code stays.");
+        else
+            printf("Its status is `%s`, exit code %d.\n", peal_status_name(status), (int)status);
     }
 }
 
