@@ -103,9 +103,13 @@ static peal_status take_samples(const device_times *d, cost *least)
         if (i > 0 && each.step_s > 0 && (least->step_s <= 0 || each.step_s < least->step_s))
             *least = each;
     }
-    if (least->step_s <= 0)
-        *least = each; /* a short loop */
-    return status;
+    if (status || least->step_s > 0)
+        return status;
+    return peal_report(d->plan->session->diagnostics, PEAL_E_MEASURED_NO_TIME, PEAL_NO_SOURCE,
+                       "let the loop go on for longer: its `repeat`, or --set the param in it",
+                       "a loop of %lld steps is too short to be timed in mode %s: it takes %lld",
+                       (long long)d->plan->repeat, peal_mode_name(d->plan->mode),
+                       (long long)(first + 2 * period));
 }
 
 /* Of the outermost loop. */

@@ -81,6 +81,14 @@ class Bench(unittest.TestCase):
         said = self.peal("bench", os.path.join(ROOT, "samples/jacobi2d"), *SMALL, "--backend", "cuda", "--machine", machine, expected=3)
         self.assertIn("host2.yaml has no times of GPUs [E430]", said)
 
+    def test_a_loop_that_ends_too_soon(self):
+        """A step alone has what happens once in it: no times are made of that."""
+        machine = os.path.join(ROOT, "machines/h200x4.yaml")
+        spec = [os.path.join(ROOT, "samples/jacobi2d"), "--set", "nx=24", "--set", "ny=24", "--set", "steps=1"]
+        said = self.peal("bench", *spec, "--backend", "cuda", "--machine", machine, "--save-machine", "here.yaml", expected=4)
+        self.assertIn("a loop of 1 steps is too short to be timed in mode sync: it takes 3 [E421]", said)
+        self.assertNotIn("here.yaml", os.listdir(self.folder.name))
+
 
 if __name__ == "__main__":
     unittest.main()
