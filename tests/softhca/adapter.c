@@ -12,13 +12,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     MTU = 4096,
     MOST_BYTES = 64 << 20, /* of a message */
     MOST_PARTS = 63,       /* 16-byte parts of an entry */
-    BURST = 8,             /* entries of a queue in a turn */
-    COMPLETION_RECORD = 0  /* word of a completion ring's record: what has been consumed */
+    SLOW_NS = 50000,
+    BURST = 8,            /* entries of a queue in a turn */
+    COMPLETION_RECORD = 0 /* word of a completion ring's record: what has been consumed */
 };
 
 /* An entry as it was fetched: in one piece, though the ring wraps. */
@@ -48,12 +50,14 @@ static hca_range queue_range(const hca_queue *q, uint32_t number)
 
 /* ---- completions ---- */
 
-static uint32_t ring_consumed(const hca_ring *ring, uint32_t number)
+/* false: its process is gone. */
+static bool ring_consumed(const hca_ring *ring, uint32_t number, uint32_t *out)
 {
     hca_range range = {HCA_OF_RING_RECORD, number, ring->generation, ring->pid, ring->record, 8};
     uint32_t word = 0;
-    hca_read(&range, ring->record + COMPLETION_RECORD * 4, &word, sizeof(word));
-    return be32toh(word) & 0xffffff;
+    bool there = hca_read(&range, ring->record + COMPLETION_RECORD * 4, &word, sizeof(word));
+    *out = be32toh(word) & 0xffffff;
+    return there;
 }
 
 /* syndrome 0: it went well. */
@@ -77,9 +81,12 @@ static void complete(hca_world *world, const hca_queue *q, const entry *e, uint3
                                      .op_own = (uint8_t)(MLX5_CQE_REQ_ERR << 4 | turn)};
         memcpy(&c, &error, sizeof(c));
     }
-    if (((ring->produced - ring_consumed(ring, (uint32_t)q->ring)) & 0xffffff) >= ring->entries)
+    uint32_t consumed;
+    if (!ring_consumed(ring, (uint32_t)q->ring, &consumed) ||
+        !hca_read(&range, at + HCA_ENTRY_BYTES - 1, &before, 1))
+        return;
+    if (((ring->produced - consumed) & 0xffffff) >= ring->entries)
         hca_wrong(world, "queue %#x: its completion ring of %u is full", q->number, ring->entries);
-    hca_read(&range, at + HCA_ENTRY_BYTES - 1, &before, 1);
     if (before >> 4 != 0xf && (before & 1) == turn)
         hca_wrong(world, "queue %#x: owner bit %u of completion %u before its turn", q->number,
                   before & 1U, ring->produced);
@@ -278,6 +285,8 @@ static void execute(hca_world *world, hca_queue *q, uint32_t number)
     if (syndrome || e.signals)
         complete(world, q, &e, bytes, syndrome);
     q->executed = (uint16_t)(q->executed + (e.parts + 3) / 4);
+    if (world->is_slow)
+        nanosleep(&(struct timespec){.tv_nsec = SLOW_NS}, NULL);
     atomic_fetch_add(&world->counts.entries, 1);
     atomic_fetch_add(&world->counts.bytes, bytes);
 }
@@ -300,6 +309,8 @@ static void ring(hca_world *world, const hca_queue *q, uint64_t word)
     hca_range range = {HCA_OF_QUEUE_RECORD, number, to->generation, to->pid, to->record, 8};
     if (!hca_read(&range, to->record + (uint64_t)MLX5_SND_DBR * 4, &record, sizeof(record)))
         return;
+    if (world->by_steps)
+        record = atomic_load(&to->seen);
     uint16_t end = (uint16_t)be32toh(record);
     if ((int16_t)(end - index) <= 0)
         hca_wrong(world, "queue %#x: doorbell of entry %u before its record, which says %u", name,

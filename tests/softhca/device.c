@@ -135,6 +135,8 @@ static void *map_registers(hca_context *c, size_t bytes, off_t offset)
         return MAP_FAILED;
     }
     c->page[number] = page;
+    if (world->by_steps)
+        hca_step_page(world, page);
     return world->page[page];
 }
 

@@ -121,14 +121,14 @@ int put(end *e, const card *to, uint64_t from, uint64_t there, uint32_t bytes, u
     return ibv_post_send(e->queue, bytes ? &first : &second, &bad);
 }
 
-int add(end *e, const card *to, uint64_t word_at, uint64_t value, uint64_t back)
+int add(end *e, const card *to, uint64_t word_at, uint64_t value, uint64_t back, bool signalled)
 {
     struct ibv_sge answer = {(uintptr_t)e->at + back, sizeof(uint64_t), e->memory->lkey};
     struct ibv_send_wr only = {.wr_id = value,
                                .sg_list = &answer,
                                .num_sge = 1,
                                .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
-                               .send_flags = IBV_SEND_SIGNALED,
+                               .send_flags = signalled ? IBV_SEND_SIGNALED : 0U,
                                .wr.atomic = {.remote_addr = to->at + word_at,
                                              .compare_add = value,
                                              .rkey = to->key}};

@@ -38,7 +38,7 @@ void close_end(end *e);
 int put(end *e, const card *to, uint64_t from, uint64_t there, uint32_t bytes, uint64_t word_at,
         uint64_t word, bool signalled);
 /* Adds to a word there; the word before comes back at an offset here. */
-int add(end *e, const card *to, uint64_t word_at, uint64_t value, uint64_t back);
+int add(end *e, const card *to, uint64_t word_at, uint64_t value, uint64_t back, bool signalled);
 /* Waits for a completion; its status. */
 enum ibv_wc_status reap(end *e, uint64_t *id);
 

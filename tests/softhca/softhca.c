@@ -1,10 +1,11 @@
 /* Runs a program, and the processes that it starts, with a software adapter under libibverbs.
  *
- *   softhca [--threads] LIBRARY PROGRAM [WORD ...]
+ *   softhca [--threads | --steps | --slow] LIBRARY PROGRAM [WORD ...]
  *
  * LIBRARY is the preloaded half. The data half is this process; with --threads, a thread of each
- * process that opens the device. Ends with the program's exit code, or 99 if the adapter saw what
- * it must not see. SOFTHCA_SAY=1: it says what was done. */
+ * process that opens the device. --steps: each store to a register is seen before the next
+ * instruction. --slow: the adapter rests between entries. Ends with the program's exit code, or 99
+ * if the adapter saw what it must not see. SOFTHCA_SAY=1: it says what was done. */
 #define _GNU_SOURCE
 #include "world.h"
 
@@ -119,10 +120,12 @@ static int serve(hca_world *world, pid_t child)
 
 int main(int argc, char **argv)
 {
-    bool by_threads = argc > 1 && !strcmp(argv[1], "--threads");
-    char **words = argv + 1 + by_threads;
-    if (argc < 3 + by_threads) {
-        fputs("usage: softhca [--threads] LIBRARY PROGRAM [WORD ...]\n", stderr);
+    const char *form = argc > 1 && !strncmp(argv[1], "--", 2) ? argv[1] : "";
+    char **words = argv + 1 + (*form != 0);
+    bool by_threads = !strcmp(form, "--threads"), by_steps = !strcmp(form, "--steps");
+    bool is_slow = !strcmp(form, "--slow");
+    if (argc < 3 + (*form != 0) || (*form && !by_threads && !by_steps && !is_slow)) {
+        fputs("usage: softhca [--threads | --steps | --slow] LIBRARY PROGRAM [WORD ...]\n", stderr);
         return FAILED;
     }
     if (!mkdtemp(folder))
@@ -135,6 +138,8 @@ int main(int argc, char **argv)
     pid_t child = -1;
     if (made) {
         world->by_threads = by_threads;
+        world->by_steps = by_steps;
+        world->is_slow = is_slow;
         child = start(words);
         code = child < 0 ? fail("fork") : 0;
     }

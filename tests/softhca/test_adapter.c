@@ -105,7 +105,7 @@ static void test_words_are_added_to(void **state)
     (void)state;
     open_couple(&c);
     for (uint64_t i = 1; i <= 100; i++) {
-        assert_int_equal(add(&c.one, &c.second, WORDS + 8, eighth, 8), 0);
+        assert_int_equal(add(&c.one, &c.second, WORDS + 8, eighth, 8, true), 0);
         assert_int_equal(reap(&c.one, NULL), IBV_WC_SUCCESS);
         assert_int_equal(word_at(&c.two, WORDS + 8), i * eighth);
         assert_int_equal(word_at(&c.one, 8), (i - 1) * eighth);

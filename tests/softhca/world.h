@@ -63,7 +63,8 @@ typedef struct hca_queue {
     uint32_t peer, timeout, retries;
     /* By the data half: entries executed, and up to which it was told to. */
     uint16_t executed, rung;
-    bool fails; /* its error has been told */
+    _Atomic uint32_t seen; /* by_steps: the record as it was at the last store to the register */
+    bool fails;            /* its error has been told */
 } hca_queue;
 
 typedef struct hca_counts {
@@ -75,6 +76,8 @@ typedef struct hca_counts {
 typedef struct hca_world {
     _Atomic uint32_t pages; /* taken */
     bool by_threads;
+    bool by_steps; /* stores to registers go one at a time, each looked at before the next */
+    bool is_slow;  /* the adapter rests between entries */
     hca_counts counts;
     hca_region region[HCA_REGIONS];
     hca_ring ring[HCA_RINGS];
