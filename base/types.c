@@ -40,7 +40,8 @@ const char *peal_mode_name(peal_mode mode)
 
 const char *peal_transport_name(peal_transport_kind kind)
 {
-    static const char *const names[PEAL_TRANSPORT_COUNT] = {"self", "shm", "p2p", "tcp", "ucx"};
+    static const char *const names[PEAL_TRANSPORT_COUNT] = {"self", "shm", "p2p",
+                                                            "tcp",  "ucx", "verbs"};
     return names[kind];
 }
 
@@ -64,9 +65,10 @@ static bool is_word(const char *words, size_t length, const char *word)
 
 static peal_transport_kind network_named(const char *word)
 {
-    return !strcmp(word, peal_transport_name(PEAL_TRANSPORT_TCP))   ? PEAL_TRANSPORT_TCP
-           : !strcmp(word, peal_transport_name(PEAL_TRANSPORT_UCX)) ? PEAL_TRANSPORT_UCX
-                                                                    : PEAL_TRANSPORT_SELF;
+    for (int kind = PEAL_TRANSPORT_TCP; kind < PEAL_TRANSPORT_COUNT; kind++)
+        if (!strcmp(word, peal_transport_name((peal_transport_kind)kind)))
+            return (peal_transport_kind)kind;
+    return PEAL_TRANSPORT_SELF;
 }
 
 /* Of what comes before a "+". */

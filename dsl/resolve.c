@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char *const requirable[] = {"serial", "sync", "stream", "graph", "fused",
-                                         "self",   "shm",  "p2p",    "tcp",   "ucx"};
+static const char *const requirable[] = {"serial", "sync", "stream", "graph", "fused", "self",
+                                         "shm",    "p2p",  "tcp",    "ucx",   "verbs"};
 
 static void hand_over_mistakes(peal_parser *parser)
 {

@@ -270,8 +270,8 @@ static peal_transport_kind transport_with(peal_binding *binding, const peal_sche
     if (process == binding->process)
         return PEAL_TRANSPORT_SELF;
     if (!same_host(binding, process))
-        return schedule->machine->network == PEAL_TRANSPORT_UCX ? PEAL_TRANSPORT_UCX
-                                                                : PEAL_TRANSPORT_TCP;
+        return peal_transport_is_network(schedule->machine->network) ? schedule->machine->network
+                                                                     : PEAL_TRANSPORT_TCP;
     return schedule->machine->accelerator && schedule->machine->path != PEAL_PATH_STAGED
                ? PEAL_TRANSPORT_P2P
                : PEAL_TRANSPORT_SHM;

@@ -17,13 +17,15 @@ peal_status peal_transport_check(const char *name, peal_diagnostics *diagnostics
         if (!reason)
             return PEAL_STATUS_OK;
         return peal_report(diagnostics, PEAL_E_NO_NETWORK_ENGINE, PEAL_NO_SOURCE,
-                           "install it (libucx0, libucx-dev to build), or use tcp",
+                           "install it (ucx: libucx0, to build libucx-dev; verbs: libibverbs1 and "
+                           "ibverbs-providers, "
+                           "to build libibverbs-dev), or use tcp",
                            "transport %s was asked for: %s", name, reason);
     }
-    return peal_report(
-        diagnostics, PEAL_E_UNKNOWN_TRANSPORT, PEAL_NO_SOURCE,
-        "auto, p2p, p2p:vmm, p2p:ipc or shm, with +tcp or +ucx after it, or tcp or ucx",
-        "there is no transport '%s'", name);
+    return peal_report(diagnostics, PEAL_E_UNKNOWN_TRANSPORT, PEAL_NO_SOURCE,
+                       "auto, p2p, p2p:vmm, p2p:ipc or shm, with +tcp, +ucx or +verbs after it, or "
+                       "tcp, ucx or verbs",
+                       "there is no transport '%s'", name);
 }
 
 peal_status peal_transport_check_host(const char *name, peal_diagnostics *diagnostics)
@@ -32,7 +34,7 @@ peal_status peal_transport_check_host(const char *name, peal_diagnostics *diagno
         return PEAL_STATUS_OK;
     return peal_report(
         diagnostics, PEAL_E_NO_GPU_TRANSPORT, PEAL_NO_SOURCE,
-        "processes reach each other's host memory by shm, or over a network by tcp or ucx",
+        "processes reach each other's host memory by shm, or over a network by tcp, ucx or verbs",
         "transport %s was asked for, but the ranks run on the CPU", name);
 }
 
@@ -42,11 +44,11 @@ peal_status peal_transport_check_reach(const peal_session *session, const char *
         !name || !strcmp(name, "auto") || strchr(name, '+') || peal_transport_sets_apart(name);
     if (reaches || !peal_session_spans_hosts(session))
         return PEAL_STATUS_OK;
-    return peal_report(
-        session->diagnostics, PEAL_E_SEVERAL_HOSTS, PEAL_NO_SOURCE,
-        "leave the transport to auto, say what goes between hosts (shm+tcp, shm+ucx), or start all "
-        "processes on one host",
-        "transport %s was asked for, but the processes run on several hosts", name);
+    return peal_report(session->diagnostics, PEAL_E_SEVERAL_HOSTS, PEAL_NO_SOURCE,
+                       "leave the transport to auto, say what goes between hosts (shm+tcp, "
+                       "shm+ucx, shm+verbs), or start all "
+                       "processes on one host",
+                       "transport %s was asked for, but the processes run on several hosts", name);
 }
 
 /* ---- trying ---- */

@@ -15,18 +15,36 @@ const peal_network_ops *peal_network_of(peal_transport_kind kind)
     if (kind == PEAL_TRANSPORT_UCX)
         return &peal_network_ucx;
 #endif
+#if PEAL_HAVE_VERBS
+    if (kind == PEAL_TRANSPORT_VERBS)
+        return &peal_network_verbs;
+#endif
     return kind == PEAL_TRANSPORT_TCP ? &peal_network_tcp : NULL;
 }
 
-const char *peal_network_refuses(peal_transport_kind kind)
+static const char *ucx_refuses(void)
 {
-    if (kind == PEAL_TRANSPORT_TCP)
-        return NULL;
 #if PEAL_HAVE_UCX
     return ucx_get()->reason;
 #else
     return "peal was built without UCX's headers";
 #endif
+}
+
+static const char *verbs_refuses(void)
+{
+#if PEAL_HAVE_VERBS
+    return peal_network_verbs_refuses();
+#else
+    return "peal was built without rdma-core's headers";
+#endif
+}
+
+const char *peal_network_refuses(peal_transport_kind kind)
+{
+    if (kind == PEAL_TRANSPORT_UCX)
+        return ucx_refuses();
+    return kind == PEAL_TRANSPORT_VERBS ? verbs_refuses() : NULL;
 }
 
 bool peal_network_describe(peal_transport_kind kind, char *text, size_t bytes)
@@ -39,10 +57,12 @@ bool peal_network_describe(peal_transport_kind kind, char *text, size_t bytes)
 #endif
     if (reason)
         snprintf(text, bytes, "%s", reason);
+    else if (kind == PEAL_TRANSPORT_UCX)
+        snprintf(text, bytes, "between hosts with --transport auto+ucx: UCX %s", version);
     else
-        snprintf(text, bytes, "%s%s",
-                 kind == PEAL_TRANSPORT_TCP ? "sockets between hosts"
-                                            : "between hosts with --transport auto+ucx: UCX ",
-                 version);
+        snprintf(text, bytes, "%s",
+                 kind == PEAL_TRANSPORT_TCP
+                     ? "sockets between hosts"
+                     : "between hosts with --transport auto+verbs: an RDMA adapter, by libibverbs");
     return !reason;
 }

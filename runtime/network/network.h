@@ -15,8 +15,12 @@ typedef struct peal_put_frame {
  * start of a page than they come from, AMD's processors copy them at a third of the speed. */
 _Static_assert(sizeof(peal_put_frame) == 32, "a frame's header has 32 bytes");
 
-extern const peal_network_ops peal_network_tcp; /* by sockets */
-extern const peal_network_ops peal_network_ucx; /* not in builds without UCX's headers */
+extern const peal_network_ops peal_network_tcp;   /* by sockets */
+extern const peal_network_ops peal_network_ucx;   /* not in builds without UCX's headers */
+extern const peal_network_ops peal_network_verbs; /* not in builds without rdma-core's */
+
+/* Why this process has no adapter; NULL: it has one. */
+const char *peal_network_verbs_refuses(void);
 
 /* The engine of a transport between hosts; why this process cannot use it, NULL: it can. */
 const peal_network_ops *peal_network_of(peal_transport_kind kind);

@@ -83,12 +83,13 @@ const char *peal_plan_transport(const peal_plan *plan)
         return "";
     if (plan->machine.processes == 1)
         return peal_transport_name(PEAL_TRANSPORT_SELF);
-    static const char *const mixed[2][PEAL_PATH_COUNT] = {{"tcp", "p2p:vmm+tcp", "p2p:ipc+tcp",
-                                                           "shm+tcp"},
-                                                          {"ucx", "p2p:vmm+ucx", "p2p:ipc+ucx",
-                                                           "shm+ucx"}};
+    static const char *const mixed[][PEAL_PATH_COUNT] = {
+        {"tcp", "p2p:vmm+tcp", "p2p:ipc+tcp", "shm+tcp"},
+        {"ucx", "p2p:vmm+ucx", "p2p:ipc+ucx", "shm+ucx"},
+        {"verbs", "p2p:vmm+verbs", "p2p:ipc+verbs", "shm+verbs"}};
     const peal_machine *machine = &plan->machine;
-    const char *const *words = mixed[machine->network == PEAL_TRANSPORT_UCX];
+    bool is_named = peal_transport_is_network(machine->network);
+    const char *const *words = mixed[is_named ? machine->network - PEAL_TRANSPORT_TCP : 0];
     int hosts = peal_machine_hosts(machine);
     if (hosts == machine->processes)
         return words[PEAL_PATH_NONE];

@@ -38,7 +38,8 @@ typedef struct peal_barrier_slot {
 } peal_barrier_slot;
 
 /* What carries messages to other hosts: an engine, and what it has opened here. */
-enum { PEAL_NETWORK_COUNT = 2 /* PEAL_TRANSPORT_TCP, and the rest of that enumeration */ };
+/* PEAL_TRANSPORT_TCP, and the rest of that enumeration. */
+enum { PEAL_NETWORK_COUNT = PEAL_TRANSPORT_COUNT - PEAL_TRANSPORT_TCP };
 typedef struct peal_session_network {
     const peal_network_ops *engine;
     peal_network *_Atomic opened; /* NULL: no plan has needed it */

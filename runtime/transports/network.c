@@ -1,5 +1,5 @@
-/* tcp, ucx: processes of different hosts. Nobody maps a neighbour's memory: what goes there is
- * packed into a shadow of it, and put into the same place there (runtime/bind/puts.c,
+/* tcp, ucx, verbs: processes of different hosts. Nobody maps a neighbour's memory: what goes there
+ * is packed into a shadow of it, and put into the same place there (runtime/bind/puts.c,
  * runtime/network). */
 #include "runtime/transports/transports.h"
 
@@ -28,6 +28,13 @@ const peal_transport_ops peal_transport_tcp = {
 const peal_transport_ops peal_transport_ucx = {
     .size = sizeof(peal_transport_ops),
     .kind = PEAL_TRANSPORT_UCX,
+    .refuses = refuses,
+    .attach = attach,
+};
+
+const peal_transport_ops peal_transport_verbs = {
+    .size = sizeof(peal_transport_ops),
+    .kind = PEAL_TRANSPORT_VERBS,
     .refuses = refuses,
     .attach = attach,
 };

@@ -1,22 +1,31 @@
-/* tcp, ucx: processes of different hosts. Neither maps the other's memory: a message is packed into
- * a slot here, and a network puts it into the same slot there. Nothing is stored in place. */
+/* tcp, ucx, verbs: processes of different hosts. Neither maps the other's memory: a message is
+ * packed into a slot here, and a network puts it into the same slot there. Nothing is stored in
+ * place. */
 #include "scheduler/channels/transports.h"
 
-static bool between_hosts(const peal_machine *machine, int from, int to)
+static bool goes_by(peal_transport_kind kind, const peal_machine *machine, int from, int to)
 {
-    return from >= 0 && to >= 0 && from < machine->ranks && to < machine->ranks &&
+    bool is_chosen = machine->network == kind ||
+                     (kind == PEAL_TRANSPORT_TCP && !peal_transport_is_network(machine->network));
+    return is_chosen && from >= 0 && to >= 0 && from < machine->ranks && to < machine->ranks &&
            !peal_machine_share_host(machine, from, to);
 }
 
 static bool by_tcp(const peal_machine *machine, int from, int to)
 {
-    return machine->network != PEAL_TRANSPORT_UCX && between_hosts(machine, from, to);
+    return goes_by(PEAL_TRANSPORT_TCP, machine, from, to);
 }
 
 static bool by_ucx(const peal_machine *machine, int from, int to)
 {
-    return machine->network == PEAL_TRANSPORT_UCX && between_hosts(machine, from, to);
+    return goes_by(PEAL_TRANSPORT_UCX, machine, from, to);
+}
+
+static bool by_verbs(const peal_machine *machine, int from, int to)
+{
+    return goes_by(PEAL_TRANSPORT_VERBS, machine, from, to);
 }
 
 const channel_transport channel_tcp = {PEAL_TRANSPORT_TCP, by_tcp, INT64_MAX};
 const channel_transport channel_ucx = {PEAL_TRANSPORT_UCX, by_ucx, INT64_MAX};
+const channel_transport channel_verbs = {PEAL_TRANSPORT_VERBS, by_verbs, INT64_MAX};

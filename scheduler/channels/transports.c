@@ -2,7 +2,8 @@
 #include "scheduler/channels/transports.h"
 
 static const channel_transport *const transports[] = {&channel_self,   &channel_p2p, &channel_shm,
-                                                      &channel_staged, &channel_tcp, &channel_ucx};
+                                                      &channel_staged, &channel_tcp, &channel_ucx,
+                                                      &channel_verbs};
 
 const channel_transport *channel_transport_between(const peal_machine *machine, int from, int to)
 {

@@ -78,6 +78,20 @@ def why_no_ucx():
     return None if found["state"] == "ok" else found["text"]
 
 
+def adapter(*forms):
+    """The words before a command that runs with an RDMA adapter of software; none: this build has no tests on one."""
+    words = os.environ.get("PEAL_TEST_ADAPTER", "").split(":")
+    return (words[0], *forms, words[1]) if len(words) == 2 else ()
+
+
+def why_no_verbs():
+    """None: `--transport verbs` can be used on the adapter of software."""
+    if not adapter():
+        return "built without rdma-core's headers, or tests"
+    found = {item["name"]: item for item in peal_json("doctor", "--json", prefix=adapter())[1]["findings"]}["network verbs"]
+    return None if found["state"] == "ok" else found["text"]
+
+
 def mpirun(processes, *arguments):
     """The words before the command under Debian's mpirun."""
     return ("mpirun", "--oversubscribe", "-n", str(processes), *arguments)

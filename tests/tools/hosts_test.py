@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 import namespaces
-from common import ROOT, environment, main, peal, share, spec_that_kills, why_no_ucx
+from common import ROOT, adapter, environment, main, peal, share, spec_that_kills, why_no_ucx, why_no_verbs
 from namespaces import SAMPLES
 
 
@@ -17,10 +17,10 @@ class Hosts(unittest.TestCase):
     def setUpClass(cls):
         namespaces.make(3)
 
-    def run_on(self, hosts, each, *arguments, **variables):
-        """peal under mpirun on that many hosts with `each` processes a host."""
+    def run_on(self, hosts, each, *arguments, before=(), **variables):
+        """peal under mpirun on that many hosts with `each` processes a host; before: words before mpirun's."""
         names = ",".join(f"h{host}:{each}" for host in range(hosts))
-        prefix = ("mpirun", "--mca", "plm_rsh_agent", namespaces.AGENT, "--mca", "plm_rsh_no_tree_spawn", "1", "--oversubscribe",
+        prefix = (*before, "mpirun", "--mca", "plm_rsh_agent", namespaces.AGENT, "--mca", "plm_rsh_no_tree_spawn", "1", "--oversubscribe",
                   "--host", names, "-n", str(hosts * each))
         for limit in (60, 120):
             try:
@@ -35,8 +35,8 @@ class Hosts(unittest.TestCase):
                 print(f"mpirun hangs without a process of peal's, once more: {lines}", flush=True)
         raise AssertionError("not reached")
 
-    def agrees(self, hosts, each, sample, *words):
-        code, out, err = self.run_on(hosts, each, *namespaces.sample_words(ROOT, sample), *words)
+    def agrees(self, hosts, each, sample, *words, before=()):
+        code, out, err = self.run_on(hosts, each, *namespaces.sample_words(ROOT, sample), *words, before=before)
         self.assertEqual(code, 0, f"{sample} on {hosts} hosts x {each}: {out}{err}")
         self.assertIn("every mode equal to serial", out)
 
@@ -70,6 +70,15 @@ class Hosts(unittest.TestCase):
         code, out, err = self.run_on(2, 2, "run", name, "--mode", "sync", "--steps", "3", "--transport", "auto+ucx")
         self.assertEqual((code, err), (0, ""), out)
         self.assertIn("messages by shm+ucx", out)
+
+    def test_by_verbs(self):
+        if why_no_verbs():
+            self.skipTest(why_no_verbs())
+        for sample in share.taken(sorted(SAMPLES), 7, 2):
+            for each in (1, 2):
+                if (sample, each) != ("mesh/mesh", 1):
+                    with self.subTest(sample, each=each):
+                        self.agrees(2, each, sample, "--transport", "auto+verbs", before=adapter())
 
     def test_what_is_said_of_paths(self):
         name = os.path.join(ROOT, "samples", "heat3d", "heat3d.yaml")

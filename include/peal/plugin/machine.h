@@ -10,8 +10,9 @@ typedef enum peal_transport_kind {
     PEAL_TRANSPORT_SELF,
     PEAL_TRANSPORT_SHM,
     PEAL_TRANSPORT_P2P,
-    PEAL_TRANSPORT_TCP, /* between hosts, by sockets */
-    PEAL_TRANSPORT_UCX, /* between hosts, by UCX */
+    PEAL_TRANSPORT_TCP,   /* between hosts, by sockets */
+    PEAL_TRANSPORT_UCX,   /* between hosts, by UCX */
+    PEAL_TRANSPORT_VERBS, /* between hosts, by an RDMA adapter */
     PEAL_TRANSPORT_COUNT
 } peal_transport_kind;
 
@@ -20,7 +21,7 @@ const char *peal_transport_name(peal_transport_kind kind);
 /* Whether a network carries it: neither end maps the other's memory. */
 static inline bool peal_transport_is_network(peal_transport_kind kind)
 {
-    return kind == PEAL_TRANSPORT_TCP || kind == PEAL_TRANSPORT_UCX;
+    return kind >= PEAL_TRANSPORT_TCP && kind < PEAL_TRANSPORT_COUNT;
 }
 
 /* How processes of one host reach each other's ranks where these are on accelerators: the rungs of
@@ -37,8 +38,8 @@ typedef enum peal_path {
 const char *peal_path_name(peal_path path);
 
 /* What `--transport` takes: how processes of one host reach each other, "auto" (also NULL), "p2p"
- * (either of its paths) or a path's name, and after a "+" what goes between hosts, "tcp" or "ucx";
- * or only the latter: then each process counts as a host of its own. */
+ * (either of its paths) or a path's name, and after a "+" what goes between hosts, "tcp", "ucx"
+ * or "verbs"; or only the latter: then each process counts as a host of its own. */
 bool peal_transport_is_known(const char *words);
 bool peal_transport_sets_apart(const char *words);
 bool peal_transport_allows(const char *words, peal_path path);

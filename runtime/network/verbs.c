@@ -1,0 +1,336 @@
+/* verbs: puts as RDMA writes of an adapter, by libibverbs: InfiniBand, RoCE. A message is its bytes
+ * and then its word, in one queue, which keeps their order. Nothing is received: the adapter writes
+ * into slots and words. Whoever waits makes progress, which is to take completions and to post what
+ * had no room; there is no thread. */
+#define _GNU_SOURCE
+#include "runtime/network/verbs.h"
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/diagnostic.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { MOST_POLLED = 64, RARELY = 256 /* turns */, NAP_NS = 50000 };
+
+static const int64_t patience_ns = INT64_C(200000000); /* with what is under way as a plan ends */
+
+peal_status verbs_no_memory(peal_diagnostics *diagnostics)
+{
+    return peal_report(diagnostics, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL,
+                       "no memory for messages between hosts");
+}
+
+void verbs_fail(peal_network *network, peal_status status, const char *message)
+{
+    if (!atomic_exchange(&network->has_failed, true))
+        network->site->fail(network->site->user, status, message);
+}
+
+void verbs_lose(verbs_link *link, const char *what, const char *why)
+{
+    char text[VERBS_TEXT_BYTES];
+    if (atomic_exchange(&link->is_broken, true))
+        return;
+    snprintf(text, sizeof(text), "the RDMA connection with process %d has ended: %s: %s",
+             link->process, what, why);
+    verbs_fail(link->network, PEAL_STATUS_PEER_LOST, text);
+}
+
+/* ---- turns ---- */
+
+/* Forgets plans that both ends have ended. */
+static void free_ended(verbs_link *link)
+{
+    for (verbs_end **at = &link->end; *at;) {
+        verbs_end *end = *at;
+        if (end->pair || !end->has_farewell) {
+            at = &end->next;
+            continue;
+        }
+        *at = end->next;
+        verbs_free_end(end);
+    }
+}
+
+void verbs_note_farewell(verbs_link *link, uint32_t number)
+{
+    for (verbs_end *end = link->end; end; end = end->next)
+        if (end->number == number)
+            end->has_farewell = true;
+    free_ended(link);
+}
+
+/* What the other end says of plans; that it has closed the stream. */
+static void listen_to(verbs_link *link)
+{
+    while (!atomic_load(&link->is_broken) && link->heard_bytes < sizeof(link->heard)) {
+        ssize_t now = recv(link->stream, (char *)&link->heard + link->heard_bytes,
+                           sizeof(link->heard) - link->heard_bytes, MSG_DONTWAIT);
+        if (now == 0)
+            verbs_lose(link, "its stream", "it was closed");
+        else if (now < 0 && errno != EAGAIN && errno != EINTR)
+            verbs_lose(link, "its stream", strerror(errno));
+        if (now <= 0)
+            return;
+        link->heard_bytes += (size_t)now;
+        if (link->heard_bytes < sizeof(link->heard))
+            continue;
+        if (link->heard.bytes) /* the other end begins a plan: attach reads on */
+            return;
+        link->heard_bytes = 0;
+        verbs_note_farewell(link, link->heard.number);
+    }
+}
+
+/* A queue that has failed is told by its completions, too, if it has entries; a port that has gone
+ * down by this alone. */
+static void look_at_events(peal_network *network)
+{
+    struct ibv_async_event event;
+    char text[VERBS_TEXT_BYTES];
+    if (!network->device.context ||
+        network->library->ibv_get_async_event(network->device.context, &event))
+        return;
+    bool ends =
+        event.event_type == IBV_EVENT_DEVICE_FATAL || event.event_type == IBV_EVENT_PORT_ERR;
+    snprintf(text, sizeof(text), "RDMA adapter %s: %s", network->device.name,
+             network->library->ibv_event_type_str(event.event_type));
+    network->library->ibv_ack_async_event(&event);
+    if (ends)
+        verbs_fail(network, PEAL_STATUS_PEER_LOST, text);
+}
+
+static void turn(verbs_link *link)
+{
+    if (link->posted != link->done)
+        verbs_reap(link);
+    verbs_post_pending(link);
+    if (link->turns++ % RARELY == 0)
+        listen_to(link);
+}
+
+static bool is_usable(const peal_network *network, const verbs_link *link)
+{
+    return link && !network->is_disowned && !atomic_load(&link->is_broken);
+}
+
+static void progress(peal_network *network)
+{
+    for (int p = 0; p < network->site->processes; p++) {
+        verbs_link *link = network->link[p];
+        if (!is_usable(network, link) || pthread_mutex_trylock(&link->lock))
+            continue;
+        turn(link);
+        if (link->turns % RARELY == 0)
+            look_at_events(network);
+        pthread_mutex_unlock(&link->lock);
+    }
+}
+
+/* Nobody is woken by what an adapter writes: naps are short. Who has closed a stream is heard at
+ * once. */
+static void sleep_until_some(peal_network *network, int64_t ns)
+{
+    struct timespec until = {0, ns < NAP_NS ? ns : NAP_NS};
+    struct pollfd event[MOST_POLLED];
+    nfds_t count = 0;
+    for (int p = 0; p < network->site->processes && count < MOST_POLLED; p++) {
+        const verbs_link *link = network->link[p];
+        if (is_usable(network, link))
+            event[count++] = (struct pollfd){link->stream, POLLIN, 0};
+    }
+    if (ppoll(event, count, &until, NULL) <= 0)
+        return;
+    for (int p = 0; p < network->site->processes; p++) {
+        verbs_link *link = network->link[p];
+        if (!is_usable(network, link) || pthread_mutex_trylock(&link->lock))
+            continue;
+        listen_to(link);
+        pthread_mutex_unlock(&link->lock);
+    }
+}
+
+static bool settle(peal_network *network)
+{
+    bool is_settled = true;
+    for (int p = 0; p < network->site->processes; p++) {
+        verbs_link *link = network->link[p];
+        if (!is_usable(network, link))
+            continue;
+        if (pthread_mutex_trylock(&link->lock)) {
+            is_settled = false;
+            continue;
+        }
+        turn(link);
+        is_settled &= verbs_has_arrived(link) && !atomic_load(&link->has_pending);
+        pthread_mutex_unlock(&link->lock);
+    }
+    return is_settled;
+}
+
+/* ---- messages ---- */
+
+static void due(peal_network_plan *plan, int pair, int number, uint64_t value)
+{
+    verbs_end *end = plan->end[pair];
+    const peal_put *put = &end->pair->out[number];
+    pthread_mutex_lock(&end->link->lock);
+    verbs_put *to = &end->out[number];
+    uint64_t behind = value - to->due;
+    if (behind % put->quantum || behind / put->quantum > (uint64_t)put->slots + 1) {
+        verbs_fail(plan->network, PEAL_STATUS_INTERNAL, "a message is due that no slot is for");
+    } else {
+        to->due = value;
+        verbs_post(end, number);
+    }
+    pthread_mutex_unlock(&end->link->lock);
+}
+
+/* ---- plans ---- */
+
+/* What has been posted arrives first, so that nothing comes behind the farewell. */
+static void end_part(verbs_end *end)
+{
+    verbs_link *link = end->link;
+    int64_t until_ns = peal_clock_ns() + patience_ns;
+    peal_backoff backoff = peal_backoff_of_processes();
+    pthread_mutex_lock(&link->lock);
+    while (link->queue && !link->network->is_disowned && !verbs_has_arrived(link) &&
+           peal_clock_ns() < until_ns) {
+        pthread_mutex_unlock(&link->lock);
+        peal_backoff_wait(&backoff);
+        pthread_mutex_lock(&link->lock);
+    }
+    end->pair = NULL;
+    verbs_word farewell = {end->number, 0};
+    if (!atomic_load(&link->is_broken) && send(link->stream, &farewell, sizeof(farewell),
+                                               MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(farewell))
+        verbs_lose(link, "its stream", strerror(errno));
+    listen_to(link);
+    end->has_farewell |= atomic_load(&link->is_broken);
+    free_ended(link);
+    pthread_mutex_unlock(&link->lock);
+}
+
+static void detach(peal_network_plan *plan)
+{
+    for (int i = 0; plan->end && i < plan->count; i++)
+        if (plan->end[i])
+            end_part(plan->end[i]);
+    free(plan->end);
+    free(plan);
+}
+
+static peal_status begin_part(peal_network_plan *plan, int index, uint32_t number,
+                              const peal_pair *pair, peal_diagnostics *diagnostics)
+{
+    verbs_link *link = plan->network->link[pair->process];
+    verbs_end *end = calloc(1, sizeof(*end));
+    if (!end)
+        return verbs_no_memory(diagnostics);
+    *end = (verbs_end){.link = link, .pair = pair, .number = number};
+    peal_status status = PEAL_STATUS_OK;
+    for (int i = 0; i < pair->out_count && !status; i++)
+        if ((uint64_t)pair->out[i].bytes / VERBS_MOST_PARTS > plan->network->device.at.max_msg_sz)
+            status = peal_report(diagnostics, PEAL_E_NO_NETWORK_ENGINE, (peal_source){0}, "use tcp",
+                                 "a message of %lld bytes is too long for RDMA adapter %s",
+                                 (long long)pair->out[i].bytes, plan->network->device.name);
+    pthread_mutex_lock(&link->lock);
+    if (!status)
+        status = verbs_enroll(end, diagnostics);
+    if (status) {
+        verbs_free_end(end);
+    } else {
+        end->next = link->end;
+        link->end = end;
+        plan->end[index] = end;
+    }
+    pthread_mutex_unlock(&link->lock);
+    return status;
+}
+
+static peal_status attach(peal_network *network, uint32_t number, const peal_pair *pair, int count,
+                          peal_diagnostics *diagnostics, peal_network_plan **out)
+{
+    peal_network_plan *plan = calloc(1, sizeof(*plan));
+    if (!plan)
+        return verbs_no_memory(diagnostics);
+    *plan = (peal_network_plan){.network = network, .count = count};
+    plan->end = calloc((size_t)count + 1, sizeof(*plan->end));
+    peal_status status =
+        plan->end ? verbs_connect(network, pair, count, diagnostics) : verbs_no_memory(diagnostics);
+    for (int i = 0; i < count && !status; i++)
+        status = begin_part(plan, i, number, &pair[i], diagnostics);
+    if (status)
+        detach(plan);
+    else
+        *out = plan;
+    return status;
+}
+
+/* ---- the session's ---- */
+
+static peal_status open_network(const peal_network_site *site, peal_diagnostics *diagnostics,
+                                peal_network **out)
+{
+    peal_network *network = calloc(1, sizeof(*network));
+    _Atomic(verbs_link *) *link = calloc((size_t)site->processes + 1, sizeof(*link));
+    if (!network || !link) {
+        free(network);
+        free(link);
+        return verbs_no_memory(diagnostics);
+    }
+    network->site = site;
+    network->library = verbs_get();
+    network->link = link;
+    pthread_mutex_init(&network->lock, NULL);
+    *out = network;
+    return PEAL_STATUS_OK;
+}
+
+/* The adapter's objects are the first process's: a copy lets go of the streams alone. */
+static void disown(peal_network *network)
+{
+    network->is_disowned = true;
+    for (int p = 0; p < network->site->processes; p++) {
+        verbs_link *link = network->link[p];
+        if (!link)
+            continue;
+        if (link->stream >= 0)
+            close(link->stream);
+        link->stream = -1;
+        atomic_store(&link->is_broken, true);
+    }
+}
+
+static void close_network(peal_network *network)
+{
+    if (!network->is_disowned) {
+        for (int p = 0; p < network->site->processes; p++)
+            verbs_free_link(network->link[p]);
+        verbs_close_device(network);
+    }
+    pthread_mutex_destroy(&network->lock);
+    free(network->link);
+    free(network);
+}
+
+const peal_network_ops peal_network_verbs = {
+    .size = sizeof(peal_network_ops),
+    .kind = PEAL_TRANSPORT_VERBS,
+    .open = open_network,
+    .attach = attach,
+    .detach = detach,
+    .due = due,
+    .progress = progress,
+    .sleep = sleep_until_some,
+    .settle = settle,
+    .disown = disown,
+    .close = close_network,
+};

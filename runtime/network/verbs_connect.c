@@ -1,0 +1,341 @@
+/* Connections of the engine for RDMA adapters: the first adapter with a port that is up, and a
+ * queue to each process. What ends must know of each other goes over the control plane's streams,
+ * which know who is there. Who cannot go on says why; after that the network is of no use to the
+ * session, and says the same again. */
+#define _GNU_SOURCE
+#include "base/diagnostic.h"
+#include "runtime/network/verbs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    SWAP_BYTES = 4096, /* small against any socket's buffer */
+    NUMBER_BITS = 24,
+    TIMEOUT = 14, /* 4.096 us * 2^14 = 67 ms before something is sent again */
+    RETRIES = 6,  /* 7 is for ever with some adapters */
+    SHORTEST_WAIT = 1
+};
+
+/* What one end of a stream says to the other. */
+typedef struct verbs_card {
+    uint32_t queue, first_packet; /* queue 0: there is none */
+    uint32_t lid, mtu;
+    union ibv_gid gid;
+    char reason[VERBS_TEXT_BYTES];
+} verbs_card;
+
+static peal_status tell_reason(const peal_network *network, peal_diagnostics *diagnostics)
+{
+    return peal_report(diagnostics, PEAL_E_NO_NETWORK_ENGINE, (peal_source){0},
+                       "see what `ibv_devinfo` lists, or use tcp", "%s", network->reason);
+}
+
+static peal_status cannot(peal_network *network, peal_diagnostics *diagnostics, const char *what)
+{
+    snprintf(network->reason, sizeof(network->reason), "RDMA adapter %s: cannot %s: %s",
+             network->device.name, what, strerror(errno));
+    return tell_reason(network, diagnostics);
+}
+
+/* ---- streams ---- */
+
+static bool give(int stream, const void *data, size_t bytes)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t now = send(stream, (const char *)data + done, bytes - done, MSG_NOSIGNAL);
+        if (now < 0 && errno != EAGAIN && errno != EINTR)
+            return false;
+        done += now > 0 ? (size_t)now : 0;
+        if (now < 0)
+            poll(&(struct pollfd){stream, POLLOUT, 0}, 1, 100);
+    }
+    return true;
+}
+
+/* The next part of what is swapped; farewells of other plans may lie before it. */
+static peal_status read_part(verbs_link *link, char *to, size_t bytes)
+{
+    const peal_network_site *site = link->network->site;
+    while (true) {
+        size_t have = link->heard_bytes;
+        peal_status status = site->read(site->user, link->process, link->stream,
+                                        (char *)&link->heard + have, sizeof(link->heard) - have);
+        if (status)
+            return status;
+        link->heard_bytes = 0;
+        if (link->heard.bytes)
+            break;
+        verbs_note_farewell(link, link->heard.number);
+    }
+    return link->heard.bytes == bytes
+               ? site->read(site->user, link->process, link->stream, to, bytes)
+               : PEAL_STATUS_INTERNAL;
+}
+
+peal_status verbs_swap(verbs_link *link, const void *ours, size_t our_bytes, void *theirs,
+                       size_t their_bytes)
+{
+    peal_status status = PEAL_STATUS_OK;
+    for (size_t at = 0; (at < our_bytes || at < their_bytes) && !status; at += SWAP_BYTES) {
+        size_t mine = at < our_bytes ? our_bytes - at : 0;
+        size_t part = at < their_bytes ? their_bytes - at : 0;
+        mine = mine < SWAP_BYTES ? mine : SWAP_BYTES;
+        part = part < SWAP_BYTES ? part : SWAP_BYTES;
+        const verbs_word head = {0, (uint32_t)mine};
+        if (mine && give(link->stream, &head, sizeof(head))) /* who has closed it: read tells */
+            give(link->stream, (const char *)ours + at, mine);
+        if (part)
+            status = read_part(link, (char *)theirs + at, part);
+    }
+    return status;
+}
+
+/* ---- the device ---- */
+
+/* Ports of Ethernet: RoCE's second version goes over IPv4, whose addresses are mapped into GIDs. */
+static void choose_gid(const verbs_library *library, verbs_device *d)
+{
+    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+    library->ibv_query_gid(d->context, d->port, 0, &d->gid);
+    if (!d->by_gid)
+        return;
+    for (int i = 0; i < d->at.gid_tbl_len; i++) {
+        union ibv_gid gid;
+        if (library->ibv_query_gid(d->context, d->port, i, &gid) ||
+            memcmp(gid.raw, mapped, sizeof(mapped)) != 0)
+            continue;
+        d->gid = gid; /* the last of an address: the versions follow each other */
+        d->gid_index = (uint8_t)i;
+    }
+}
+
+/* A port of the opened device that is up; the library's function fills in the part of its structure
+ * that all versions have. */
+static bool find_port(const verbs_library *library, verbs_device *d)
+{
+    for (d->port = 1; d->port <= 2; d->port++) {
+        memset(&d->at, 0, sizeof(d->at));
+        if (!library->ibv_query_port(d->context, d->port, (void *)&d->at) &&
+            d->at.state == IBV_PORT_ACTIVE)
+            return true;
+    }
+    return false;
+}
+
+static void try_device(const verbs_library *library, struct ibv_device *from, verbs_device *d)
+{
+    d->context = library->ibv_open_device(from);
+    if (!d->context)
+        return;
+    snprintf(d->name, sizeof(d->name), "%s", library->ibv_get_device_name(from));
+    if (find_port(library, d))
+        return;
+    library->ibv_close_device(d->context);
+    d->context = NULL;
+}
+
+static peal_status open_device(peal_network *network, peal_diagnostics *diagnostics)
+{
+    const verbs_library *library = network->library;
+    verbs_device *d = &network->device;
+    int count = 0;
+    if (d->domain)
+        return PEAL_STATUS_OK;
+    struct ibv_device **list = library->ibv_get_device_list(&count);
+    for (int i = 0; list && i < count && !d->context; i++)
+        try_device(library, list[i], d);
+    if (list)
+        library->ibv_free_device_list(list);
+    if (!d->context) {
+        snprintf(network->reason, sizeof(network->reason),
+                 "none of %d RDMA adapters has a port that is up", count);
+        return tell_reason(network, diagnostics);
+    }
+    fcntl(d->context->async_fd, F_SETFL, O_NONBLOCK);
+    d->by_gid = d->at.link_layer == IBV_LINK_LAYER_ETHERNET;
+    choose_gid(library, d);
+    d->domain = library->ibv_alloc_pd(d->context);
+    return d->domain ? PEAL_STATUS_OK : cannot(network, diagnostics, "make a protection domain");
+}
+
+void verbs_close_device(peal_network *network)
+{
+    verbs_device *d = &network->device;
+    if (d->domain)
+        network->library->ibv_dealloc_pd(d->domain);
+    if (d->context)
+        network->library->ibv_close_device(d->context);
+    *d = (verbs_device){0};
+}
+
+/* ---- queues ---- */
+
+static peal_status make_queue(verbs_link *link, peal_diagnostics *diagnostics)
+{
+    peal_network *network = link->network;
+    const verbs_library *library = network->library;
+    link->ring = library->ibv_create_cq(network->device.context, VERBS_DEPTH, NULL, NULL, 0);
+    if (!link->ring)
+        return cannot(network, diagnostics, "make a completion queue");
+    struct ibv_qp_init_attr asked = {.send_cq = link->ring,
+                                     .recv_cq = link->ring,
+                                     .qp_type = IBV_QPT_RC,
+                                     .cap = {.max_send_wr = VERBS_DEPTH,
+                                             .max_recv_wr = 1,
+                                             .max_send_sge = 1,
+                                             .max_recv_sge = 1,
+                                             .max_inline_data = VERBS_INLINE_BYTES}};
+    link->queue = library->ibv_create_qp(network->device.domain, &asked);
+    if (!link->queue)
+        return cannot(network, diagnostics, "make a queue");
+    link->depth = asked.cap.max_send_wr < VERBS_DEPTH ? asked.cap.max_send_wr : VERBS_DEPTH;
+    struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT,
+                             .port_num = network->device.port,
+                             .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+    if (library->ibv_modify_qp(link->queue, &to,
+                               IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                   IBV_QP_ACCESS_FLAGS))
+        return cannot(network, diagnostics, "set up a queue");
+    return PEAL_STATUS_OK;
+}
+
+static peal_status join_queue(verbs_link *link, const verbs_card *own, const verbs_card *other,
+                              peal_diagnostics *diagnostics)
+{
+    peal_network *network = link->network;
+    const verbs_device *d = &network->device;
+    struct ibv_qp_attr to = {
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = own->mtu < other->mtu ? own->mtu : other->mtu,
+        .dest_qp_num = other->queue,
+        .rq_psn = other->first_packet,
+        .max_dest_rd_atomic = 1,
+        .min_rnr_timer = SHORTEST_WAIT,
+        .ah_attr = {.dlid = (uint16_t)other->lid,
+                    .port_num = d->port,
+                    .is_global = d->by_gid,
+                    .grh = {.dgid = other->gid, .sgid_index = d->gid_index, .hop_limit = 64}}};
+    if (network->library->ibv_modify_qp(link->queue, &to,
+                                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+                                            IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                            IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+        return cannot(network, diagnostics, "connect a queue");
+    to = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+                              .timeout = TIMEOUT,
+                              .retry_cnt = RETRIES,
+                              .rnr_retry = RETRIES,
+                              .sq_psn = own->first_packet,
+                              .max_rd_atomic = 1};
+    if (network->library->ibv_modify_qp(link->queue, &to,
+                                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                            IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                                            IBV_QP_MAX_QP_RD_ATOMIC))
+        return cannot(network, diagnostics, "begin to send");
+    return PEAL_STATUS_OK;
+}
+
+/* ---- links ---- */
+
+void verbs_free_link(verbs_link *link)
+{
+    if (!link)
+        return;
+    const verbs_library *library = link->network->library;
+    if (link->queue)
+        library->ibv_destroy_qp(link->queue);
+    if (link->ring)
+        library->ibv_destroy_cq(link->ring);
+    while (link->end) {
+        verbs_end *end = link->end;
+        link->end = end->next;
+        verbs_free_end(end);
+    }
+    if (link->stream >= 0)
+        close(link->stream);
+    pthread_mutex_destroy(&link->lock);
+    free(link);
+}
+
+static peal_status open_stream(peal_network *network, int process, peal_diagnostics *diagnostics)
+{
+    verbs_link *link = calloc(1, sizeof(*link));
+    if (!link)
+        return verbs_no_memory(diagnostics);
+    *link = (verbs_link){.network = network, .process = process, .stream = -1};
+    pthread_mutex_init(&link->lock, NULL);
+    atomic_init(&link->is_broken, true); /* until its queue is connected */
+    peal_status status = network->site->connect(network->site->user, process, &link->stream);
+    if (status)
+        verbs_free_link(link);
+    else
+        network->link[process] = link;
+    return status;
+}
+
+/* `status`: what has gone wrong here before: then it is said. */
+static peal_status open_link(verbs_link *link, peal_status status, peal_diagnostics *diagnostics)
+{
+    peal_network *network = link->network;
+    verbs_card own = {.lid = network->device.at.lid,
+                      .mtu = network->device.at.active_mtu,
+                      .gid = network->device.gid};
+    verbs_card other = {0};
+    if (!status)
+        status = make_queue(link, diagnostics);
+    if (!status && getrandom(&own.first_packet, sizeof(own.first_packet), 0) !=
+                       (ssize_t)sizeof(own.first_packet))
+        status = cannot(network, diagnostics, "have a random number");
+    own.first_packet &= (1U << NUMBER_BITS) - 1;
+    own.queue = status ? 0 : link->queue->qp_num;
+    if (status && !*network->reason)
+        snprintf(network->reason, sizeof(network->reason), "it is not ready for RDMA");
+    memcpy(own.reason, network->reason, sizeof(own.reason));
+    peal_status swapped = verbs_swap(link, &own, sizeof(own), &other, sizeof(other));
+    status = status ? status : swapped;
+    other.reason[sizeof(other.reason) - 1] = 0;
+    if (!status && !other.queue)
+        status = peal_report(diagnostics, PEAL_E_NO_NETWORK_ENGINE, (peal_source){0}, NULL,
+                             "process %d: %s", link->process, other.reason);
+    if (!status)
+        status = join_queue(link, &own, &other, diagnostics);
+    atomic_store(&link->is_broken, status != PEAL_STATUS_OK);
+    return status;
+}
+
+peal_status verbs_connect(peal_network *network, const peal_pair *pair, int count,
+                          peal_diagnostics *diagnostics)
+{
+    verbs_link **fresh = calloc((size_t)count + 1, sizeof(*fresh));
+    int opened = 0;
+    peal_status status = *network->reason ? tell_reason(network, diagnostics)
+                         : fresh          ? PEAL_STATUS_OK
+                                          : verbs_no_memory(diagnostics);
+    for (int i = 0; i < count && !status; i++) {
+        const verbs_link *link = network->link[pair[i].process];
+        if (link && atomic_load(&link->is_broken))
+            status = peal_report(diagnostics, PEAL_E_NO_NETWORK_ENGINE, (peal_source){0}, NULL,
+                                 "the connection with process %d has ended before", link->process);
+        if (link || status)
+            continue;
+        status = open_stream(network, pair[i].process, diagnostics);
+        if (!status)
+            fresh[opened++] = network->link[pair[i].process];
+    }
+    if (!status)
+        status = open_device(network, diagnostics);
+    for (int i = 0; i < opened; i++)
+        status = open_link(fresh[i], status, diagnostics);
+    if (status && !*network->reason)
+        snprintf(network->reason, sizeof(network->reason),
+                 "a connection over RDMA could not be made before");
+    free(fresh);
+    return status;
+}

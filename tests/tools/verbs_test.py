@@ -1,0 +1,88 @@
+# Messages by an RDMA adapter, on one of software (tests/softhca): what is computed and what is told when something goes wrong
+# is as with shared memory.
+import os
+import re
+import tempfile
+import time
+import unittest
+
+from common import ROOT, SPECS, adapter, environment, main, peal, share, spec_that_kills, why_no_verbs
+from network_test import SAMPLES
+
+JACOBI = os.path.join(ROOT, "samples", "jacobi2d", "jacobi2d.yaml")
+
+
+class WithoutAdapter(unittest.TestCase):
+    def test_it_is_known(self):
+        code, out, err = peal("plan", JACOBI, "-n", "2", "--transport", "verbs", "--rank", "0")
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, r"out exchange .* verbs, 32768 bytes in 2 pieces \(2 staged\)")
+
+    def test_what_cannot_be_is_told(self):
+        code, _, err = peal("run", JACOBI, "-n", "2", "--transport", "verbs")
+        self.assertEqual(code, 4, err)
+        self.assertRegex(err, r"transport verbs was asked for: (libibverbs finds no RDMA adapter here|libibverbs\.so\.1.*|"
+                              r"peal was built without rdma-core's headers) \[E326\]")
+
+
+@unittest.skipIf(why_no_verbs(), why_no_verbs())
+class Verbs(unittest.TestCase):
+    def run_with(self, *arguments, forms=(), **more):
+        return peal(*arguments, prefix=adapter(*forms), **more)
+
+    def agrees(self, name, ranks, sets=(), options=(), forms=(), env=None):
+        words = [word for each in sets for word in ("--set", each)]
+        code, out, err = self.run_with("run", name, "-n", str(ranks), "--mode", "all", "--verify", "--steps", "12", "--deadline", "20s",
+                                       *words, *options, forms=forms, env=env)
+        self.assertEqual(code, 0, f"{name} -n {ranks} {options} {forms}: {out}{err}")
+        self.assertIn("every mode equal to serial", out)
+
+    def test_samples(self):
+        for spec in share.taken(sorted(SAMPLES), 3):
+            with self.subTest(spec):
+                self.agrees(os.path.join(ROOT, "samples", spec + ".yaml"), 4, SAMPLES[spec], ["--transport", "verbs"])
+
+    def test_mixed_paths_and_slow_adapters(self):
+        self.agrees(JACOBI, 4, SAMPLES["jacobi2d/jacobi2d"], env=environment(PEAL_TEST_HOSTS="2"), options=["--transport", "auto+verbs"])
+        self.agrees(JACOBI, 2, SAMPLES["jacobi2d/jacobi2d"], ["--transport", "verbs"], ["--slow"])
+        self.agrees(JACOBI, 2, SAMPLES["jacobi2d/jacobi2d"], ["--transport", "verbs"], ["--threads"])
+
+    def test_channels_with_many_slots(self):
+        for name in share.taken(("sweeps", "until", "third"), 2):
+            with self.subTest(name):
+                self.agrees(os.path.join(SPECS, "run", "ahead", name + ".yaml"), 3, options=["--transport", "verbs"])
+
+    def test_long_messages(self):
+        name = os.path.join(SPECS, "run", "long", "long.yaml")
+        for ranks, words in ((3, ()), (4, ("--processes", "2", "--threads", "8"))):
+            with self.subTest(words):
+                self.agrees(name, ranks, options=["--transport", "verbs", *words])
+
+    def test_a_doorbell_and_two_entries_a_message(self):
+        words = ("run", JACOBI, "-n", "2", "--transport", "verbs", "--mode", "sync", "--set", "nx=64", "--set", "ny=66")
+        counts = []
+        for steps in ("200", "1000"):
+            code, _, err = self.run_with(*words, "--steps", steps, env=environment(SOFTHCA_SAY="1"))
+            self.assertEqual(code, 0, err)
+            counts.append([int(n) for n in re.search(r"softhca: (\d+) doorbells, (\d+) entries", err).groups()])
+        # In 800 steps each of two ranks sends a message a step and, 8 times, a partial norm and a credit. Two doorbells that
+        # follow each other closely are one to who looks at memory, and ends of plans have entries of their own.
+        doorbells, entries = (after - before for before, after in zip(*counts))
+        self.assertLessEqual(doorbells, 2 * 800 + 2 * 2 * 8 + 8)
+        self.assertGreaterEqual(entries, 2 * 2 * 800)
+        self.assertLessEqual(entries, 2 * 2 * 800 + 3 * 2 * 8 + 8)
+
+    def test_a_killed_process_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = spec_that_kills(folder)
+            for mode in ("sync", "stream", "fused"):
+                with self.subTest(mode):
+                    begin = time.monotonic()
+                    code, _, err = self.run_with("run", path, "-n", "2", "--mode", mode, "--transport", "verbs", "--deadline", "60s")
+                    self.assertEqual(code, 5, err)
+                    self.assertRegex(err, r"process 1 .*(killed|SIGKILL|signal 9)")
+                    self.assertLess(time.monotonic() - begin, 55)  # not by the deadline
+
+
+if __name__ == "__main__":
+    main()
