@@ -40,8 +40,8 @@ const char *peal_mode_name(peal_mode mode)
 
 const char *peal_transport_name(peal_transport_kind kind)
 {
-    static const char *const names[PEAL_TRANSPORT_COUNT] = {"self", "shm", "p2p",
-                                                            "tcp",  "ucx", "verbs"};
+    static const char *const names[PEAL_TRANSPORT_COUNT] = {"self", "shm",   "p2p", "tcp",
+                                                            "ucx",  "verbs", "mlx5"};
     return names[kind];
 }
 

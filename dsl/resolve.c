@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const char *const requirable[] = {"serial", "sync", "stream", "graph", "fused", "self",
-                                         "shm",    "p2p",  "tcp",    "ucx",   "verbs"};
+                                         "shm",    "p2p",  "tcp",    "ucx",   "verbs", "mlx5"};
 
 static void hand_over_mistakes(peal_parser *parser)
 {

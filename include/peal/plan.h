@@ -71,8 +71,8 @@ typedef struct peal_plan_options {
     const char *transport; /* between processes on GPUs: "p2p" (device memory: "p2p:vmm" by handles,
                               "p2p:ipc" by IPC), "shm" (staged in host memory); NULL or "auto":
                               the first of these that all processes of a host can use. "+tcp" (the
-                              default) or "+ucx", "+verbs" after it: what goes between hosts. "tcp",
-                              "ucx": as if each process were on a host of its own */
+                              default), "+ucx", "+verbs" or "+mlx5" after it: what goes between
+                              hosts. "tcp", "ucx": as if each process were on a host of its own */
     bool no_tuning;        /* mode auto leaves out what `peal tune` has found */
     const char *watch; /* what peal_plan_watch looks for: "nan", or "inf" (infinite values, too). In
                           mode serial the first task and tile that computes one ends the run

@@ -16,11 +16,12 @@ peal_status peal_transport_check(const char *name, peal_diagnostics *diagnostics
         const char *reason = peal_network_refuses(peal_transport_between_hosts(name));
         if (!reason)
             return PEAL_STATUS_OK;
-        return peal_report(diagnostics, PEAL_E_NO_NETWORK_ENGINE, PEAL_NO_SOURCE,
-                           "install it (ucx: libucx0, to build libucx-dev; verbs: libibverbs1 and "
-                           "ibverbs-providers, "
-                           "to build libibverbs-dev), or use tcp",
-                           "transport %s was asked for: %s", name, reason);
+        return peal_report(
+            diagnostics, PEAL_E_NO_NETWORK_ENGINE, PEAL_NO_SOURCE,
+            "install it (ucx: libucx0, to build libucx-dev; verbs, mlx5: libibverbs1 and "
+            "ibverbs-providers, "
+            "to build libibverbs-dev), or use tcp",
+            "transport %s was asked for: %s", name, reason);
     }
     return peal_report(diagnostics, PEAL_E_UNKNOWN_TRANSPORT, PEAL_NO_SOURCE,
                        "auto, p2p, p2p:vmm, p2p:ipc or shm, with +tcp, +ucx or +verbs after it, or "
@@ -34,7 +35,8 @@ peal_status peal_transport_check_host(const char *name, peal_diagnostics *diagno
         return PEAL_STATUS_OK;
     return peal_report(
         diagnostics, PEAL_E_NO_GPU_TRANSPORT, PEAL_NO_SOURCE,
-        "processes reach each other's host memory by shm, or over a network by tcp, ucx or verbs",
+        "processes reach each other's host memory by shm, or over a network by tcp, ucx, verbs or "
+        "mlx5",
         "transport %s was asked for, but the ranks run on the CPU", name);
 }
 

@@ -18,6 +18,8 @@ const peal_network_ops *peal_network_of(peal_transport_kind kind)
 #if PEAL_HAVE_VERBS
     if (kind == PEAL_TRANSPORT_VERBS)
         return &peal_network_verbs;
+    if (kind == PEAL_TRANSPORT_MLX5)
+        return &peal_network_mlx5;
 #endif
     return kind == PEAL_TRANSPORT_TCP ? &peal_network_tcp : NULL;
 }
@@ -31,11 +33,12 @@ static const char *ucx_refuses(void)
 #endif
 }
 
-static const char *verbs_refuses(void)
+static const char *verbs_refuses(bool has_own_rings)
 {
 #if PEAL_HAVE_VERBS
-    return peal_network_verbs_refuses();
+    return has_own_rings ? peal_network_mlx5_refuses() : peal_network_verbs_refuses();
 #else
+    (void)has_own_rings;
     return "peal was built without rdma-core's headers";
 #endif
 }
@@ -44,7 +47,9 @@ const char *peal_network_refuses(peal_transport_kind kind)
 {
     if (kind == PEAL_TRANSPORT_UCX)
         return ucx_refuses();
-    return kind == PEAL_TRANSPORT_VERBS ? verbs_refuses() : NULL;
+    if (kind == PEAL_TRANSPORT_VERBS || kind == PEAL_TRANSPORT_MLX5)
+        return verbs_refuses(kind == PEAL_TRANSPORT_MLX5);
+    return NULL;
 }
 
 bool peal_network_describe(peal_transport_kind kind, char *text, size_t bytes)
@@ -57,12 +62,14 @@ bool peal_network_describe(peal_transport_kind kind, char *text, size_t bytes)
 #endif
     if (reason)
         snprintf(text, bytes, "%s", reason);
-    else if (kind == PEAL_TRANSPORT_UCX)
-        snprintf(text, bytes, "between hosts with --transport auto+ucx: UCX %s", version);
+    else if (kind == PEAL_TRANSPORT_TCP)
+        snprintf(text, bytes, "sockets between hosts");
     else
-        snprintf(text, bytes, "%s",
-                 kind == PEAL_TRANSPORT_TCP
-                     ? "sockets between hosts"
-                     : "between hosts with --transport auto+verbs: an RDMA adapter, by libibverbs");
+        snprintf(text, bytes, "between hosts with --transport auto+%s: %s%s",
+                 peal_transport_name(kind),
+                 kind == PEAL_TRANSPORT_UCX     ? "UCX "
+                 : kind == PEAL_TRANSPORT_VERBS ? "an RDMA adapter, by libibverbs"
+                                                : "an mlx5 adapter, by rings of peal's own",
+                 version);
     return !reason;
 }

@@ -19,8 +19,10 @@ extern const peal_network_ops peal_network_tcp;   /* by sockets */
 extern const peal_network_ops peal_network_ucx;   /* not in builds without UCX's headers */
 extern const peal_network_ops peal_network_verbs; /* not in builds without rdma-core's */
 
-/* Why this process has no adapter; NULL: it has one. */
+extern const peal_network_ops peal_network_mlx5; /* the same */
+/* Why this process has no adapter, or none whose rings it can write; NULL: it has one. */
 const char *peal_network_verbs_refuses(void);
+const char *peal_network_mlx5_refuses(void);
 
 /* The engine of a transport between hosts; why this process cannot use it, NULL: it can. */
 const peal_network_ops *peal_network_of(peal_transport_kind kind);

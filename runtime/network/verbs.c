@@ -3,10 +3,10 @@
  * into slots and words. Whoever waits makes progress, which is to take completions and to post what
  * had no room; there is no thread. */
 #define _GNU_SOURCE
-#include "runtime/network/verbs.h"
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/diagnostic.h"
+#include "runtime/network/mlx5.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -110,6 +110,9 @@ static void turn(verbs_link *link)
 {
     if (link->posted != link->done)
         verbs_reap(link);
+    for (verbs_end *end = link->end; end; end = end->next)
+        if (end->ring)
+            mlx5_reap(end);
     verbs_post_pending(link);
     if (link->turns++ % RARELY == 0)
         listen_to(link);
@@ -201,8 +204,7 @@ static void end_part(verbs_end *end)
     int64_t until_ns = peal_clock_ns() + patience_ns;
     peal_backoff backoff = peal_backoff_of_processes();
     pthread_mutex_lock(&link->lock);
-    while (link->queue && !link->network->is_disowned && !verbs_has_arrived(link) &&
-           peal_clock_ns() < until_ns) {
+    while (!link->network->is_disowned && !verbs_has_arrived(link) && peal_clock_ns() < until_ns) {
         pthread_mutex_unlock(&link->lock);
         peal_backoff_wait(&backoff);
         pthread_mutex_lock(&link->lock);
@@ -244,6 +246,8 @@ static peal_status begin_part(peal_network_plan *plan, int index, uint32_t numbe
     pthread_mutex_lock(&link->lock);
     if (!status)
         status = verbs_enroll(end, diagnostics);
+    if (!status && plan->network->has_own_rings)
+        status = mlx5_make_rings(end, diagnostics);
     if (status) {
         verbs_free_end(end);
     } else {
@@ -276,8 +280,8 @@ static peal_status attach(peal_network *network, uint32_t number, const peal_pai
 
 /* ---- the session's ---- */
 
-static peal_status open_network(const peal_network_site *site, peal_diagnostics *diagnostics,
-                                peal_network **out)
+static peal_status open_any(const peal_network_site *site, bool has_own_rings,
+                            peal_diagnostics *diagnostics, peal_network **out)
 {
     peal_network *network = calloc(1, sizeof(*network));
     _Atomic(verbs_link *) *link = calloc((size_t)site->processes + 1, sizeof(*link));
@@ -289,9 +293,22 @@ static peal_status open_network(const peal_network_site *site, peal_diagnostics 
     network->site = site;
     network->library = verbs_get();
     network->link = link;
+    network->has_own_rings = has_own_rings;
     pthread_mutex_init(&network->lock, NULL);
     *out = network;
     return PEAL_STATUS_OK;
+}
+
+static peal_status open_network(const peal_network_site *site, peal_diagnostics *diagnostics,
+                                peal_network **out)
+{
+    return open_any(site, false, diagnostics, out);
+}
+
+static peal_status open_rings(const peal_network_site *site, peal_diagnostics *diagnostics,
+                              peal_network **out)
+{
+    return open_any(site, true, diagnostics, out);
 }
 
 /* The adapter's objects are the first process's: a copy lets go of the streams alone. */
@@ -325,6 +342,20 @@ const peal_network_ops peal_network_verbs = {
     .size = sizeof(peal_network_ops),
     .kind = PEAL_TRANSPORT_VERBS,
     .open = open_network,
+    .attach = attach,
+    .detach = detach,
+    .due = due,
+    .progress = progress,
+    .sleep = sleep_until_some,
+    .settle = settle,
+    .disown = disown,
+    .close = close_network,
+};
+
+const peal_network_ops peal_network_mlx5 = {
+    .size = sizeof(peal_network_ops),
+    .kind = PEAL_TRANSPORT_MLX5,
+    .open = open_rings,
     .attach = attach,
     .detach = detach,
     .due = due,

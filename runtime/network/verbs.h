@@ -82,6 +82,8 @@ typedef struct verbs_put {
 } verbs_put;
 
 typedef struct verbs_link verbs_link;
+struct mlx5_ring;
+struct mlx5_arena;
 
 /* A plan's part of a link. It outlives the plan until the other end has said that it sends nothing
  * more of it: until then its memory stays registered. */
@@ -94,6 +96,9 @@ typedef struct verbs_end {
     verbs_put *out;
     verbs_region *region;
     int region_count;
+    struct mlx5_ring
+        *ring; /* by outgoing put, and for what else comes in; NULL: the link's queue */
+    int ring_count;
 } verbs_end;
 
 /* What ends say on the stream: so many bytes follow, of what they swap as a plan begins; 0: the
@@ -106,7 +111,10 @@ struct verbs_link {
     peal_network *network;
     int process, stream;
     pthread_mutex_t lock; /* of all below, but the hints */
-    struct ibv_cq *ring;
+    union ibv_gid gid;    /* of the other end's port */
+    uint16_t lid;
+    uint32_t mtu;
+    struct ibv_cq *ring; /* NULL, as the queue: rings are their plans' */
     struct ibv_qp *queue;
     uint32_t depth;
     uint64_t posted, done; /* entries */
@@ -127,6 +135,8 @@ struct peal_network {
     _Atomic(verbs_link *) *link; /* by process; NULL: not connected */
     _Atomic bool has_failed;
     bool is_disowned;
+    bool has_own_rings;            /* the engine is mlx5 */
+    struct mlx5_arena *arena;      /* of its rings */
     char reason[VERBS_TEXT_BYTES]; /* why it is of no use any more; empty: it is */
 };
 
@@ -150,6 +160,10 @@ void verbs_note_farewell(verbs_link *link, uint32_t number);
 peal_status verbs_connect(peal_network *network, const peal_pair *pair, int count,
                           peal_diagnostics *diagnostics);
 void verbs_close_device(peal_network *network);
+/* A fresh queue is ready to be joined; joined, both ends may send. 0, or errno's value. */
+int verbs_begin_queue(const peal_network *network, struct ibv_qp *queue);
+int verbs_join_queue(const verbs_link *link, struct ibv_qp *queue, uint32_t first_packet,
+                     uint32_t other, uint32_t other_first_packet);
 void verbs_free_link(verbs_link *link);
 /* Both send so many bytes and read so many, in small parts in turn: neither waits for room in the
  * other's socket. */

@@ -4,7 +4,7 @@
  * session, and says the same again. */
 #define _GNU_SOURCE
 #include "base/diagnostic.h"
-#include "runtime/network/verbs.h"
+#include "runtime/network/mlx5.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ enum {
 
 /* What one end of a stream says to the other. */
 typedef struct verbs_card {
-    uint32_t queue, first_packet; /* queue 0: there is none */
+    uint32_t is_ready, queue, first_packet; /* queue 0: there is none */
     uint32_t lid, mtu;
     union ibv_gid gid;
     char reason[VERBS_TEXT_BYTES];
@@ -130,8 +130,11 @@ static bool find_port(const verbs_library *library, verbs_device *d)
     return false;
 }
 
-static void try_device(const verbs_library *library, struct ibv_device *from, verbs_device *d)
+static void try_device(const verbs_library *library, struct ibv_device *from, bool has_own_rings,
+                       verbs_device *d)
 {
+    if (has_own_rings && !mlx5_get()->mlx5dv_is_supported(from))
+        return;
     d->context = library->ibv_open_device(from);
     if (!d->context)
         return;
@@ -140,6 +143,12 @@ static void try_device(const verbs_library *library, struct ibv_device *from, ve
         return;
     library->ibv_close_device(d->context);
     d->context = NULL;
+}
+
+static bool serve_rings(peal_network *network)
+{
+    network->arena = mlx5_arena_open();
+    return network->arena && mlx5_arena_serves(network->arena, network->device.context);
 }
 
 static peal_status open_device(peal_network *network, peal_diagnostics *diagnostics)
@@ -151,17 +160,20 @@ static peal_status open_device(peal_network *network, peal_diagnostics *diagnost
         return PEAL_STATUS_OK;
     struct ibv_device **list = library->ibv_get_device_list(&count);
     for (int i = 0; list && i < count && !d->context; i++)
-        try_device(library, list[i], d);
+        try_device(library, list[i], network->has_own_rings, d);
     if (list)
         library->ibv_free_device_list(list);
     if (!d->context) {
         snprintf(network->reason, sizeof(network->reason),
-                 "none of %d RDMA adapters has a port that is up", count);
+                 "none of %d RDMA adapters %s a port that is up", count,
+                 network->has_own_rings ? "is an mlx5 with" : "has");
         return tell_reason(network, diagnostics);
     }
     fcntl(d->context->async_fd, F_SETFL, O_NONBLOCK);
     d->by_gid = d->at.link_layer == IBV_LINK_LAYER_ETHERNET;
     choose_gid(library, d);
+    if (network->has_own_rings && !serve_rings(network))
+        return cannot(network, diagnostics, "have its rings in memory of ours");
     d->domain = library->ibv_alloc_pd(d->context);
     return d->domain ? PEAL_STATUS_OK : cannot(network, diagnostics, "make a protection domain");
 }
@@ -173,11 +185,57 @@ void verbs_close_device(peal_network *network)
         network->library->ibv_dealloc_pd(d->domain);
     if (d->context)
         network->library->ibv_close_device(d->context);
+    mlx5_arena_close(network->arena);
+    network->arena = NULL;
     *d = (verbs_device){0};
 }
 
 /* ---- queues ---- */
 
+int verbs_begin_queue(const peal_network *network, struct ibv_qp *queue)
+{
+    struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT,
+                             .port_num = network->device.port,
+                             .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+    return network->library->ibv_modify_qp(queue, &to,
+                                           IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                               IBV_QP_ACCESS_FLAGS);
+}
+
+int verbs_join_queue(const verbs_link *link, struct ibv_qp *queue, uint32_t first_packet,
+                     uint32_t other, uint32_t other_first_packet)
+{
+    const verbs_library *library = link->network->library;
+    const verbs_device *d = &link->network->device;
+    struct ibv_qp_attr to = {
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = link->mtu,
+        .dest_qp_num = other,
+        .rq_psn = other_first_packet,
+        .max_dest_rd_atomic = 1,
+        .min_rnr_timer = SHORTEST_WAIT,
+        .ah_attr = {.dlid = link->lid,
+                    .port_num = d->port,
+                    .is_global = d->by_gid,
+                    .grh = {.dgid = link->gid, .sgid_index = d->gid_index, .hop_limit = 64}}};
+    int error = library->ibv_modify_qp(queue, &to,
+                                       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+                                           IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                           IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    to = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+                              .timeout = TIMEOUT,
+                              .retry_cnt = RETRIES,
+                              .rnr_retry = RETRIES,
+                              .sq_psn = first_packet,
+                              .max_rd_atomic = 1};
+    return error ? error
+                 : library->ibv_modify_qp(queue, &to,
+                                          IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                              IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                                              IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+/* The queue that all plans' messages to a process share. */
 static peal_status make_queue(verbs_link *link, peal_diagnostics *diagnostics)
 {
     peal_network *network = link->network;
@@ -194,52 +252,10 @@ static peal_status make_queue(verbs_link *link, peal_diagnostics *diagnostics)
                                              .max_recv_sge = 1,
                                              .max_inline_data = VERBS_INLINE_BYTES}};
     link->queue = library->ibv_create_qp(network->device.domain, &asked);
-    if (!link->queue)
-        return cannot(network, diagnostics, "make a queue");
     link->depth = asked.cap.max_send_wr < VERBS_DEPTH ? asked.cap.max_send_wr : VERBS_DEPTH;
-    struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT,
-                             .port_num = network->device.port,
-                             .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
-    if (library->ibv_modify_qp(link->queue, &to,
-                               IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                                   IBV_QP_ACCESS_FLAGS))
-        return cannot(network, diagnostics, "set up a queue");
-    return PEAL_STATUS_OK;
-}
-
-static peal_status join_queue(verbs_link *link, const verbs_card *own, const verbs_card *other,
-                              peal_diagnostics *diagnostics)
-{
-    peal_network *network = link->network;
-    const verbs_device *d = &network->device;
-    struct ibv_qp_attr to = {
-        .qp_state = IBV_QPS_RTR,
-        .path_mtu = own->mtu < other->mtu ? own->mtu : other->mtu,
-        .dest_qp_num = other->queue,
-        .rq_psn = other->first_packet,
-        .max_dest_rd_atomic = 1,
-        .min_rnr_timer = SHORTEST_WAIT,
-        .ah_attr = {.dlid = (uint16_t)other->lid,
-                    .port_num = d->port,
-                    .is_global = d->by_gid,
-                    .grh = {.dgid = other->gid, .sgid_index = d->gid_index, .hop_limit = 64}}};
-    if (network->library->ibv_modify_qp(link->queue, &to,
-                                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-                                            IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                            IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
-        return cannot(network, diagnostics, "connect a queue");
-    to = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
-                              .timeout = TIMEOUT,
-                              .retry_cnt = RETRIES,
-                              .rnr_retry = RETRIES,
-                              .sq_psn = own->first_packet,
-                              .max_rd_atomic = 1};
-    if (network->library->ibv_modify_qp(link->queue, &to,
-                                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                                            IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                            IBV_QP_MAX_QP_RD_ATOMIC))
-        return cannot(network, diagnostics, "begin to send");
-    return PEAL_STATUS_OK;
+    return link->queue && !verbs_begin_queue(network, link->queue)
+               ? PEAL_STATUS_OK
+               : cannot(network, diagnostics, "make a queue");
 }
 
 /* ---- links ---- */
@@ -288,24 +304,29 @@ static peal_status open_link(verbs_link *link, peal_status status, peal_diagnost
                       .mtu = network->device.at.active_mtu,
                       .gid = network->device.gid};
     verbs_card other = {0};
-    if (!status)
+    if (!status && !network->has_own_rings)
         status = make_queue(link, diagnostics);
     if (!status && getrandom(&own.first_packet, sizeof(own.first_packet), 0) !=
                        (ssize_t)sizeof(own.first_packet))
         status = cannot(network, diagnostics, "have a random number");
     own.first_packet &= (1U << NUMBER_BITS) - 1;
-    own.queue = status ? 0 : link->queue->qp_num;
+    own.queue = link->queue ? link->queue->qp_num : 0;
+    own.is_ready = !status;
     if (status && !*network->reason)
         snprintf(network->reason, sizeof(network->reason), "it is not ready for RDMA");
     memcpy(own.reason, network->reason, sizeof(own.reason));
     peal_status swapped = verbs_swap(link, &own, sizeof(own), &other, sizeof(other));
     status = status ? status : swapped;
     other.reason[sizeof(other.reason) - 1] = 0;
-    if (!status && !other.queue)
+    if (!status && !other.is_ready)
         status = peal_report(diagnostics, PEAL_E_NO_NETWORK_ENGINE, (peal_source){0}, NULL,
                              "process %d: %s", link->process, other.reason);
-    if (!status)
-        status = join_queue(link, &own, &other, diagnostics);
+    link->lid = (uint16_t)other.lid;
+    link->mtu = own.mtu < other.mtu ? own.mtu : other.mtu;
+    link->gid = other.gid;
+    if (!status && link->queue &&
+        verbs_join_queue(link, link->queue, own.first_packet, other.queue, other.first_packet))
+        status = cannot(network, diagnostics, "connect a queue");
     atomic_store(&link->is_broken, status != PEAL_STATUS_OK);
     return status;
 }

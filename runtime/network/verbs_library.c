@@ -1,5 +1,5 @@
 /* libibverbs, opened at run time. */
-#include "runtime/network/verbs.h"
+#include "runtime/network/mlx5.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -36,6 +36,25 @@ static void open_library(void)
 const char *peal_network_verbs_refuses(void)
 {
     return verbs_get()->reason;
+}
+
+static const char *find_mlx5(void)
+{
+    int count = 0;
+    bool found = false;
+    struct ibv_device **list = library.ibv_get_device_list(&count);
+    for (int i = 0; list && i < count; i++)
+        found |= mlx5_get()->mlx5dv_is_supported(list[i]);
+    if (list)
+        library.ibv_free_device_list(list);
+    return found ? NULL : "none of the RDMA adapters here is an mlx5";
+}
+
+const char *peal_network_mlx5_refuses(void)
+{
+    if (verbs_get()->reason)
+        return verbs_get()->reason;
+    return mlx5_get()->reason ? mlx5_get()->reason : find_mlx5();
 }
 
 const verbs_library *verbs_get(void)

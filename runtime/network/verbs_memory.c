@@ -1,7 +1,7 @@
 /* Memory of a plan that an adapter reaches: words and slots that the other process puts into, and
  * slots that ours come from. Registered as few ranges, by which both ends then name them. */
 #include "base/diagnostic.h"
-#include "runtime/network/verbs.h"
+#include "runtime/network/mlx5.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -155,6 +155,7 @@ peal_status verbs_enroll(verbs_end *end, peal_diagnostics *diagnostics)
 void verbs_free_end(verbs_end *end)
 {
     const verbs_library *library = end->link->network->library;
+    mlx5_free_rings(end);
     for (int i = 0; end->region && i < end->region_count; i++)
         if (end->region[i].memory)
             library->ibv_dereg_mr(end->region[i].memory);

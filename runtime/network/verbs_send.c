@@ -2,7 +2,7 @@
  * one that writes its word, rung for together; a credit is a word alone. Of every few entries one
  * is signalled, and an entry's place is taken again only when a completion behind it has been
  * taken. */
-#include "runtime/network/verbs.h"
+#include "runtime/network/mlx5.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -98,6 +98,10 @@ static bool post_message(verbs_end *end, int number, uint64_t value)
 
 void verbs_post(verbs_end *end, int number)
 {
+    if (end->ring) {
+        mlx5_post(end, number);
+        return;
+    }
     verbs_put *to = &end->out[number];
     const peal_put *put = &end->pair->out[number];
     while (to->sent != to->due && !atomic_load(&end->link->is_broken)) {
@@ -122,6 +126,11 @@ void verbs_post_pending(verbs_link *link)
 
 bool verbs_has_arrived(verbs_link *link)
 {
+    bool all = true;
+    for (verbs_end *end = link->end; end; end = end->next)
+        all &= !end->ring || mlx5_reap(end);
+    if (!link->queue)
+        return all;
     verbs_reap(link);
     if (link->signalled < link->posted && !atomic_load(&link->is_broken) && has_room(link, 1)) {
         struct ibv_send_wr nothing = {.opcode = IBV_WR_RDMA_WRITE};

@@ -86,7 +86,8 @@ const char *peal_plan_transport(const peal_plan *plan)
     static const char *const mixed[][PEAL_PATH_COUNT] = {
         {"tcp", "p2p:vmm+tcp", "p2p:ipc+tcp", "shm+tcp"},
         {"ucx", "p2p:vmm+ucx", "p2p:ipc+ucx", "shm+ucx"},
-        {"verbs", "p2p:vmm+verbs", "p2p:ipc+verbs", "shm+verbs"}};
+        {"verbs", "p2p:vmm+verbs", "p2p:ipc+verbs", "shm+verbs"},
+        {"mlx5", "p2p:vmm+mlx5", "p2p:ipc+mlx5", "shm+mlx5"}};
     const peal_machine *machine = &plan->machine;
     bool is_named = peal_transport_is_network(machine->network);
     const char *const *words = mixed[is_named ? machine->network - PEAL_TRANSPORT_TCP : 0];

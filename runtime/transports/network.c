@@ -1,5 +1,5 @@
-/* tcp, ucx, verbs: processes of different hosts. Nobody maps a neighbour's memory: what goes there
- * is packed into a shadow of it, and put into the same place there (runtime/bind/puts.c,
+/* tcp, ucx, verbs, mlx5: processes of different hosts. Nobody maps a neighbour's memory: what goes
+ * there is packed into a shadow of it, and put into the same place there (runtime/bind/puts.c,
  * runtime/network). */
 #include "runtime/transports/transports.h"
 
@@ -35,6 +35,13 @@ const peal_transport_ops peal_transport_ucx = {
 const peal_transport_ops peal_transport_verbs = {
     .size = sizeof(peal_transport_ops),
     .kind = PEAL_TRANSPORT_VERBS,
+    .refuses = refuses,
+    .attach = attach,
+};
+
+const peal_transport_ops peal_transport_mlx5 = {
+    .size = sizeof(peal_transport_ops),
+    .kind = PEAL_TRANSPORT_MLX5,
     .refuses = refuses,
     .attach = attach,
 };

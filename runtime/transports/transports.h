@@ -11,6 +11,7 @@ extern const peal_transport_ops peal_transport_p2p;
 extern const peal_transport_ops peal_transport_tcp;
 extern const peal_transport_ops peal_transport_ucx;
 extern const peal_transport_ops peal_transport_verbs;
+extern const peal_transport_ops peal_transport_mlx5;
 
 /* NULL: this build has no set-up for the kind. */
 const peal_transport_ops *peal_transport_of(peal_transport_kind kind);

@@ -3,7 +3,7 @@
 
 static const channel_transport *const transports[] = {&channel_self,   &channel_p2p, &channel_shm,
                                                       &channel_staged, &channel_tcp, &channel_ucx,
-                                                      &channel_verbs};
+                                                      &channel_verbs,  &channel_mlx5};
 
 const channel_transport *channel_transport_between(const peal_machine *machine, int from, int to)
 {

@@ -18,7 +18,7 @@ typedef struct channel_transport {
 } channel_transport;
 
 extern const channel_transport channel_self, channel_p2p, channel_shm, channel_staged, channel_tcp,
-    channel_ucx, channel_verbs;
+    channel_ucx, channel_verbs, channel_mlx5;
 
 /* The first transport that reaches, in the order of the list; NULL: none. */
 const channel_transport *channel_transport_between(const peal_machine *machine, int from, int to);

@@ -278,7 +278,8 @@ static int destroy_queue(const command *c)
     atomic_store(&q->used, HCA_CLOSING);
     for (int i = 0; i < MOST_TURNS && atomic_load(&q->used) == HCA_CLOSING; i++)
         sched_yield();
-    atomic_store(&q->used, HCA_FREE);
+    uint32_t is_closing = HCA_CLOSING; /* else it is free, or somebody else's by now */
+    atomic_compare_exchange_strong(&q->used, &is_closing, HCA_FREE);
     answer(c, &told, sizeof(told));
     return 0;
 }

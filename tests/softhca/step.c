@@ -51,7 +51,9 @@ static void on_step(int number, siginfo_t *what, void *where)
     context->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
     if (!stepped)
         return;
-    for (int i = 0; i < MOST_TURNS && __atomic_load_n(stepped, __ATOMIC_ACQUIRE); i++)
+    /* Behind the first word of a half may be more of the entry, which the adapter leaves there. */
+    bool rings = (uintptr_t)stepped % (HCA_REGISTER_BYTES / 2) == 0;
+    for (int i = 0; rings && i < MOST_TURNS && __atomic_load_n(stepped, __ATOMIC_ACQUIRE); i++)
         sched_yield();
     mprotect((void *)((uintptr_t)stepped & ~(uintptr_t)(HCA_PAGE_BYTES - 1)), HCA_PAGE_BYTES,
              PROT_READ);

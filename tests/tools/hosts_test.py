@@ -74,11 +74,11 @@ class Hosts(unittest.TestCase):
     def test_by_verbs(self):
         if why_no_verbs():
             self.skipTest(why_no_verbs())
-        for sample in share.taken(sorted(SAMPLES), 7, 2):
-            for each in (1, 2):
+        for sample in share.taken(sorted(SAMPLES), 13, 2):
+            for each, engine in ((1, "mlx5"), (2, "auto+verbs"), (2, "auto+mlx5")):
                 if (sample, each) != ("mesh/mesh", 1):
-                    with self.subTest(sample, each=each):
-                        self.agrees(2, each, sample, "--transport", "auto+verbs", before=adapter())
+                    with self.subTest(sample, each=each, engine=engine):
+                        self.agrees(2, each, sample, "--transport", engine, before=adapter())
 
     def test_what_is_said_of_paths(self):
         name = os.path.join(ROOT, "samples", "heat3d", "heat3d.yaml")

@@ -54,7 +54,7 @@ class Network(unittest.TestCase):
         self.assertEqual(code, 0, err)
         code, out, err = peal("run", name, "-n", "2", "--transport", "udp")
         self.assertEqual(code, 2, err)
-        self.assertIn("or tcp, ucx or verbs alone", err)
+        self.assertIn("or tcp, ucx, verbs or mlx5 alone", err)
         for words in ("tcp+shm", "shm+", "+ucx", "shm+udp", "p2p:"):
             with self.subTest(words):
                 code, out, err = peal("check", name, "-n", "2", "--transport", words)

@@ -38,47 +38,51 @@ class Verbs(unittest.TestCase):
         self.assertIn("every mode equal to serial", out)
 
     def test_samples(self):
-        for spec in share.taken(sorted(SAMPLES), 3):
-            with self.subTest(spec):
-                self.agrees(os.path.join(ROOT, "samples", spec + ".yaml"), 4, SAMPLES[spec], ["--transport", "verbs"])
+        for number, engine in enumerate(("verbs", "mlx5")):
+            for spec in share.taken(sorted(SAMPLES), 3, number):
+                with self.subTest(spec, engine=engine):
+                    self.agrees(os.path.join(ROOT, "samples", spec + ".yaml"), 4, SAMPLES[spec], ["--transport", engine])
 
     def test_mixed_paths_and_slow_adapters(self):
         self.agrees(JACOBI, 4, SAMPLES["jacobi2d/jacobi2d"], env=environment(PEAL_TEST_HOSTS="2"), options=["--transport", "auto+verbs"])
-        self.agrees(JACOBI, 2, SAMPLES["jacobi2d/jacobi2d"], ["--transport", "verbs"], ["--slow"])
-        self.agrees(JACOBI, 2, SAMPLES["jacobi2d/jacobi2d"], ["--transport", "verbs"], ["--threads"])
+        for engine in ("verbs", "mlx5"):
+            for form in ("--slow", "--threads", "--steps"):  # --steps: stores to registers are looked at one by one
+                with self.subTest(form, engine=engine):
+                    self.agrees(JACOBI, 2, SAMPLES["jacobi2d/jacobi2d"], ["--transport", engine], [form])
 
     def test_channels_with_many_slots(self):
-        for name in share.taken(("sweeps", "until", "third"), 2):
-            with self.subTest(name):
-                self.agrees(os.path.join(SPECS, "run", "ahead", name + ".yaml"), 3, options=["--transport", "verbs"])
+        for engine, name in share.taken([(e, n) for e in ("verbs", "mlx5") for n in ("sweeps", "until", "third")], 3):
+            with self.subTest(name, engine=engine):
+                self.agrees(os.path.join(SPECS, "run", "ahead", name + ".yaml"), 3, options=["--transport", engine])
 
     def test_long_messages(self):
         name = os.path.join(SPECS, "run", "long", "long.yaml")
-        for ranks, words in ((3, ()), (4, ("--processes", "2", "--threads", "8"))):
-            with self.subTest(words):
-                self.agrees(name, ranks, options=["--transport", "verbs", *words])
+        for engine, ranks, words in (("verbs", 3, ()), ("mlx5", 3, ()), ("mlx5", 4, ("--processes", "2", "--threads", "8"))):
+            with self.subTest(words, engine=engine):
+                self.agrees(name, ranks, options=["--transport", engine, *words])
 
     def test_a_doorbell_and_two_entries_a_message(self):
-        words = ("run", JACOBI, "-n", "2", "--transport", "verbs", "--mode", "sync", "--set", "nx=64", "--set", "ny=66")
-        counts = []
-        for steps in ("200", "1000"):
-            code, _, err = self.run_with(*words, "--steps", steps, env=environment(SOFTHCA_SAY="1"))
-            self.assertEqual(code, 0, err)
-            counts.append([int(n) for n in re.search(r"softhca: (\d+) doorbells, (\d+) entries", err).groups()])
-        # In 800 steps each of two ranks sends a message a step and, 8 times, a partial norm and a credit. Two doorbells that
-        # follow each other closely are one to who looks at memory, and ends of plans have entries of their own.
-        doorbells, entries = (after - before for before, after in zip(*counts))
-        self.assertLessEqual(doorbells, 2 * 800 + 2 * 2 * 8 + 8)
-        self.assertGreaterEqual(entries, 2 * 2 * 800)
-        self.assertLessEqual(entries, 2 * 2 * 800 + 3 * 2 * 8 + 8)
+        for engine in ("verbs", "mlx5"):
+            words = ("run", JACOBI, "-n", "2", "--transport", engine, "--mode", "sync", "--set", "nx=64", "--set", "ny=66")
+            counts = []
+            for steps in ("200", "1000"):
+                code, _, err = self.run_with(*words, "--steps", steps, env=environment(SOFTHCA_SAY="1"))
+                self.assertEqual(code, 0, err)
+                counts.append([int(n) for n in re.search(r"softhca: (\d+) doorbells, (\d+) entries", err).groups()])
+            # In 800 steps each of two ranks sends a message a step and, 8 times, a partial norm and a credit. Two doorbells that
+            # follow each other closely are one to who looks at memory, and ends of plans have entries of their own.
+            doorbells, entries = (after - before for before, after in zip(*counts))
+            self.assertLessEqual(doorbells, 2 * 800 + 2 * 2 * 8 + 8, engine)
+            self.assertGreaterEqual(entries, 2 * 2 * 800, engine)
+            self.assertLessEqual(entries, 2 * 2 * 800 + 3 * 2 * 8 + 8, engine)
 
     def test_a_killed_process_is_told(self):
         with tempfile.TemporaryDirectory() as folder:
             path = spec_that_kills(folder)
-            for mode in ("sync", "stream", "fused"):
-                with self.subTest(mode):
+            for mode, engine in (("sync", "verbs"), ("stream", "mlx5"), ("fused", "mlx5")):
+                with self.subTest(mode, engine=engine):
                     begin = time.monotonic()
-                    code, _, err = self.run_with("run", path, "-n", "2", "--mode", mode, "--transport", "verbs", "--deadline", "60s")
+                    code, _, err = self.run_with("run", path, "-n", "2", "--mode", mode, "--transport", engine, "--deadline", "60s")
                     self.assertEqual(code, 5, err)
                     self.assertRegex(err, r"process 1 .*(killed|SIGKILL|signal 9)")
                     self.assertLess(time.monotonic() - begin, 55)  # not by the deadline

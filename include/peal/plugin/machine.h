@@ -13,6 +13,7 @@ typedef enum peal_transport_kind {
     PEAL_TRANSPORT_TCP,   /* between hosts, by sockets */
     PEAL_TRANSPORT_UCX,   /* between hosts, by UCX */
     PEAL_TRANSPORT_VERBS, /* between hosts, by an RDMA adapter */
+    PEAL_TRANSPORT_MLX5,  /* the same, by rings of our own on an mlx5 adapter */
     PEAL_TRANSPORT_COUNT
 } peal_transport_kind;
 
@@ -38,8 +39,8 @@ typedef enum peal_path {
 const char *peal_path_name(peal_path path);
 
 /* What `--transport` takes: how processes of one host reach each other, "auto" (also NULL), "p2p"
- * (either of its paths) or a path's name, and after a "+" what goes between hosts, "tcp", "ucx"
- * or "verbs"; or only the latter: then each process counts as a host of its own. */
+ * (either of its paths) or a path's name, and after a "+" what goes between hosts, "tcp", "ucx",
+ * "verbs" or "mlx5"; or only the latter: then each process counts as a host of its own. */
 bool peal_transport_is_known(const char *words);
 bool peal_transport_sets_apart(const char *words);
 bool peal_transport_allows(const char *words, peal_path path);
