@@ -160,59 +160,69 @@ void mlx5_free_rings(verbs_end *end)
 
 /* ---- messages ---- */
 
+/* The record has the lower half of a count of entries, and a ring fewer than half of that many. */
+static uint64_t rung_for(const mlx5_ring *ring)
+{
+    uint16_t end = (uint16_t)mlx5_big32(*ring->record);
+    uint16_t behind = (uint16_t)(end - (uint16_t)(ring->done * ring->each));
+    return ring->done + behind / ring->each;
+}
+
+/* true: all that has been rung for has arrived. */
 static bool reap_ring(verbs_end *end, mlx5_ring *ring)
 {
     const verbs_library *verbs = end->link->network->library;
+    const uint64_t before = ring->done, rung = rung_for(ring);
     mlx5_u32 counter;
-    while (ring->done < ring->rung) {
-        int state = mlx5_completion(ring->completion, ring->completion_count, ring->done, &counter);
-        if (!state)
-            return false;
-        if (state < 0) {
-            struct ibv_wc got; /* libmlx5 knows what the syndrome means */
-            int count = ibv_poll_cq(ring->completions, 1, &got);
-            verbs_lose(end->link, "a message was not taken",
-                       count == 1 ? verbs->ibv_wc_status_str(got.status) : "an error of the queue");
-            return true;
-        }
-        ring->done++;
+    int state = 1;
+    while (ring->done < rung && state > 0) {
+        state = mlx5_completion(ring->completion, ring->completion_count, ring->done, &counter);
+        ring->done += state > 0;
     }
-    return true;
+    if (ring->done != before)
+        *ring->taken = mlx5_taken(ring->done);
+    if (state < 0) {
+        struct ibv_wc got; /* libmlx5 knows what the syndrome means, but not what we have taken */
+        int count = ring->done ? 0 : ibv_poll_cq(ring->completions, 1, &got);
+        char text[32];
+        snprintf(text, sizeof(text), "syndrome %#x", (unsigned)-state);
+        verbs_lose(end->link, "a message was not taken",
+                   count == 1 ? verbs->ibv_wc_status_str(got.status) : text);
+    }
+    return ring->done == rung;
 }
 
 bool mlx5_reap(verbs_end *end)
 {
     bool all = true;
-    for (int i = 0; i < end->ring_count; i++) {
-        mlx5_ring *ring = &end->ring[i];
-        uint64_t before = ring->done;
-        all &= reap_ring(end, ring);
-        if (ring->done != before)
-            *ring->taken = mlx5_taken(ring->done);
-    }
+    for (int i = 0; i < end->ring_count; i++)
+        all &= reap_ring(end, &end->ring[i]);
     return all || atomic_load(&end->link->is_broken);
 }
 
-static bool has_room(verbs_end *end, mlx5_ring *ring)
+static uint64_t most_messages(const mlx5_ring *ring)
 {
     uint64_t messages = ring->own.blocks / ring->each;
-    if (messages > ring->completion_count)
-        messages = ring->completion_count;
-    if (ring->built - ring->done < messages)
-        return true;
-    uint64_t before = ring->done;
-    reap_ring(end, ring);
-    if (ring->done != before)
-        *ring->taken = mlx5_taken(ring->done);
-    return ring->built - ring->done < messages;
+    return messages < ring->completion_count ? messages : ring->completion_count;
 }
 
-/* The next message: the one that raises the put's word to a value. */
-static void build(const verbs_end *end, int number, mlx5_ring *ring, uint64_t value)
+/* For so many messages that have not been built. */
+static bool has_room(verbs_end *end, mlx5_ring *ring, uint64_t messages)
+{
+    uint64_t most = most_messages(ring);
+    if (ring->built - ring->done + messages <= most)
+        return true;
+    reap_ring(end, ring);
+    return ring->built - ring->done + messages <= most;
+}
+
+/* The next message. */
+static void build(const verbs_end *end, int number)
 {
     const peal_put *put = &end->pair->out[number];
     const verbs_put *to = &end->out[number];
-    uint64_t at = ring->built * ring->each;
+    mlx5_ring *ring = &end->ring[number];
+    uint64_t at = ring->built * ring->each, value = put->first + (ring->built + 1) * put->quantum;
     if (put->bytes) {
         uint64_t slot = value / put->quantum % (uint64_t)put->slots * (uint64_t)put->slot_bytes;
         mlx5_put_bytes(&ring->own, at++, (mlx5_place){to->slot + slot, to->slot_key},
@@ -223,33 +233,73 @@ static void build(const verbs_end *end, int number, mlx5_ring *ring, uint64_t va
     ring->built++;
 }
 
-/* Entries, then the record, then the register: each must be seen before the next. */
-static void ring_for(mlx5_ring *ring, uint64_t message)
+static void list_stores(const mlx5_ring *ring, uint64_t message,
+                        peal_network_store out[PEAL_NETWORK_STORES])
 {
-    uint64_t end = message * ring->each;
-    mlx5_u64 doorbell = mlx5_doorbell(&ring->own, end - 1);
+    uint64_t count = message * ring->each;
     mlx5_u8 *half = ring->bell + (message & 1) * ring->bell_bytes;
-    atomic_thread_fence(memory_order_seq_cst);
-    *ring->record = mlx5_record(end);
-    atomic_thread_fence(memory_order_seq_cst);
-    *(volatile mlx5_u64 *)(void *)half = doorbell;
-    atomic_thread_fence(memory_order_seq_cst);
-    ring->rung = message;
+    out[0] =
+        (peal_network_store){(void *)(uintptr_t)ring->record, mlx5_record(count), sizeof(mlx5_u32)};
+    out[1] = (peal_network_store){half, mlx5_doorbell(&ring->own, count - 1), sizeof(mlx5_u64)};
 }
 
-void mlx5_post(verbs_end *end, int number)
+/* Entries, then the record, then the register: each must be seen before the next. */
+static void ring_for(const mlx5_ring *ring, uint64_t message)
 {
-    verbs_put *to = &end->out[number];
+    peal_network_store store[PEAL_NETWORK_STORES];
+    list_stores(ring, message, store);
+    atomic_thread_fence(memory_order_seq_cst);
+    *(volatile mlx5_u32 *)store[0].at = (mlx5_u32)store[0].value;
+    atomic_thread_fence(memory_order_seq_cst);
+    *(volatile mlx5_u64 *)store[1].at = store[1].value;
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* What has been written ahead is only rung for. */
+void mlx5_post(verbs_end *end, int number, uint64_t more)
+{
     mlx5_ring *ring = &end->ring[number];
-    const uint64_t quantum = end->pair->out[number].quantum;
+    ring->due += more;
     if (atomic_load(&end->link->is_broken))
         return;
-    while (to->sent != to->due && has_room(end, ring)) {
-        build(end, number, ring, to->sent + quantum);
-        to->sent += quantum;
-    }
-    if (to->sent != to->due)
+    while (ring->built < ring->due && has_room(end, ring, 1))
+        build(end, number);
+    uint64_t message = ring->built < ring->due ? ring->built : ring->due;
+    if (message < ring->due)
         atomic_store(&end->link->has_pending, true);
-    if (ring->rung != ring->built)
-        ring_for(ring, ring->built);
+    if (message > rung_for(ring))
+        ring_for(ring, message);
+}
+
+void mlx5_doorbell_of(verbs_end *end, int number, peal_network_doorbell *out)
+{
+    const mlx5_ring *ring = &end->ring[number];
+    const uintptr_t page = (uintptr_t)ring->bell & ~(uintptr_t)(MLX5_PAGE_BYTES - 1);
+    *out =
+        (peal_network_doorbell){.size = sizeof(*out),
+                                .pages = {{end->link->network->arena->at, MLX5_ARENA_BYTES, false},
+                                          {(void *)page, MLX5_PAGE_BYTES, true}},
+                                .page_count = 2,
+                                .ahead = (int64_t)most_messages(ring)};
+}
+
+bool mlx5_write_ahead(verbs_end *end, int number, uint64_t message)
+{
+    mlx5_ring *ring = &end->ring[number];
+    if (message > ring->built && !has_room(end, ring, message - ring->built))
+        return false;
+    while (ring->built < message)
+        build(end, number);
+    return true;
+}
+
+int mlx5_stores(verbs_end *end, int number, uint64_t message,
+                peal_network_store out[PEAL_NETWORK_STORES])
+{
+    const peal_put *put = &end->pair->out[number];
+    mlx5_ring *ring = &end->ring[number];
+    list_stores(ring, message, out);
+    ring->due = message > ring->due ? message : ring->due;
+    end->out[number].due = put->first + ring->due * put->quantum;
+    return PEAL_NETWORK_STORES;
 }

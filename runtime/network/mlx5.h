@@ -13,7 +13,8 @@ enum {
     MLX5_ARENA_BYTES = 128 << 20, /* reserved; what is not used takes no memory */
     MLX5_RING_BYTES = 4 << 20,    /* for the rings of a plan with a process */
     MLX5_MOST_ENTRIES = 8192,     /* of a ring */
-    MLX5_LEAST_ENTRIES = 64
+    MLX5_LEAST_ENTRIES = 64,
+    MLX5_PAGE_BYTES = 4096 /* of registers */
 };
 
 /* ---- mlx5_memory.c ---- */
@@ -54,15 +55,21 @@ typedef struct mlx5_ring {
     mlx5_u32 bell_bytes;
     const mlx5_u8 *completion;
     mlx5_u32 completion_count, each;
-    uint64_t built, rung, done; /* messages */
+    uint64_t built, due, done; /* messages; what is rung for is what the record says */
     uint32_t first_packet;
 } mlx5_ring;
 
 /* Makes the rings of a plan's part, joins them with the other end's. */
 peal_status mlx5_make_rings(verbs_end *end, peal_diagnostics *diagnostics);
 void mlx5_free_rings(verbs_end *end);
-/* With the link's lock. Posts what is due of a put, as far as its ring has room. */
-void mlx5_post(verbs_end *end, int number);
+/* With the link's lock. So many messages more of a put are due; posts them, as far as its ring has
+ * room. */
+void mlx5_post(verbs_end *end, int number, uint64_t more);
+/* The rest of the engine's table for those who ring elsewhere, with the link's lock. */
+void mlx5_doorbell_of(verbs_end *end, int number, peal_network_doorbell *out);
+bool mlx5_write_ahead(verbs_end *end, int number, uint64_t message);
+int mlx5_stores(verbs_end *end, int number, uint64_t message,
+                peal_network_store out[PEAL_NETWORK_STORES]);
 /* Takes completions of all rings; true: everything that was rung for has arrived. */
 bool mlx5_reap(verbs_end *end);
 

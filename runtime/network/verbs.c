@@ -190,9 +190,43 @@ static void due(peal_network_plan *plan, int pair, int number, uint64_t value)
         verbs_fail(plan->network, PEAL_STATUS_INTERNAL, "a message is due that no slot is for");
     } else {
         to->due = value;
-        verbs_post(end, number);
+        if (end->ring)
+            mlx5_post(end, number, behind / put->quantum);
+        else
+            verbs_post(end, number);
     }
     pthread_mutex_unlock(&end->link->lock);
+}
+
+/* ---- messages that others ring for ---- */
+
+static peal_status doorbell(peal_network_plan *plan, int pair, int number,
+                            peal_network_doorbell *out)
+{
+    verbs_end *end = plan->end[pair];
+    pthread_mutex_lock(&end->link->lock);
+    mlx5_doorbell_of(end, number, out);
+    pthread_mutex_unlock(&end->link->lock);
+    return PEAL_STATUS_OK;
+}
+
+static bool ahead(peal_network_plan *plan, int pair, int number, uint64_t message)
+{
+    verbs_end *end = plan->end[pair];
+    pthread_mutex_lock(&end->link->lock);
+    bool is_written = mlx5_write_ahead(end, number, message);
+    pthread_mutex_unlock(&end->link->lock);
+    return is_written;
+}
+
+static int stores(peal_network_plan *plan, int pair, int number, uint64_t message,
+                  peal_network_store out[PEAL_NETWORK_STORES])
+{
+    verbs_end *end = plan->end[pair];
+    pthread_mutex_lock(&end->link->lock);
+    int count = mlx5_stores(end, number, message, out);
+    pthread_mutex_unlock(&end->link->lock);
+    return count;
 }
 
 /* ---- plans ---- */
@@ -364,4 +398,7 @@ const peal_network_ops peal_network_mlx5 = {
     .settle = settle,
     .disown = disown,
     .close = close_network,
+    .doorbell = doorbell,
+    .ahead = ahead,
+    .stores = stores,
 };

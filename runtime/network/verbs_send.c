@@ -99,7 +99,7 @@ static bool post_message(verbs_end *end, int number, uint64_t value)
 void verbs_post(verbs_end *end, int number)
 {
     if (end->ring) {
-        mlx5_post(end, number);
+        mlx5_post(end, number, 0);
         return;
     }
     verbs_put *to = &end->out[number];

@@ -65,6 +65,31 @@ typedef struct peal_network_site {
 typedef struct peal_network peal_network;           /* of a session */
 typedef struct peal_network_plan peal_network_plan; /* of one plan */
 
+/* A store of 4 or 8 bytes, aligned, whole. */
+typedef struct peal_network_store {
+    void *at;
+    uint64_t value;
+    uint32_t bytes;
+} peal_network_store;
+
+/* Pages that stores go to: memory, or registers of the adapter. */
+typedef struct peal_network_pages {
+    void *at;
+    size_t bytes;
+    bool registers;
+} peal_network_pages;
+
+enum { PEAL_NETWORK_STORES = 2, PEAL_NETWORK_PAGES = 2 };
+
+/* What it takes to ring for a put's messages from elsewhere: a stream, a kernel, another process.
+ */
+typedef struct peal_network_doorbell {
+    size_t size; /* sizeof(peal_network_doorbell) */
+    peal_network_pages pages[PEAL_NETWORK_PAGES];
+    int page_count;
+    int64_t ahead; /* messages that may be written ahead before any has arrived */
+} peal_network_doorbell;
+
 /* An engine. Rules that keep others possible (adapters, devices that post): a put has its number
  * and its addresses for a plan's life; `due` takes a value, not a message; who posts need not be a
  * thread of a backend; what a put was raised to last is kept over starts, and a new plan begins at
@@ -102,6 +127,20 @@ typedef struct peal_network_ops {
         peal_network *network); /* a turn; true: nothing is left to be sent, or ever will */
     void (*disown)(peal_network *network); /* in a copy of the process that was forked */
     void (*close)(peal_network *network);
+    /* Messages that others ring for, without a thread of this process. NULL, all three: the engine
+     * has none; else each is as due: any thread, one at a time for a put. A put is rung for here,
+     * by due, or there, not by both at a time. */
+    peal_status (*doorbell)(peal_network_plan *plan, int pair, int put, peal_network_doorbell *out);
+    /* Messages have numbers since words wrap around: 1 is the first of the plan, and number n
+     * raises its word to `first` + n quanta. Writes the entries of all of them up to one; false,
+     * and nothing is done: there is no room before others have arrived. What is written and never
+     * rung for is the next run's first: numbers go on where they were. */
+    bool (*ahead)(peal_network_plan *plan, int pair, int put, uint64_t message);
+    /* The stores that make all messages up to one due, which have been written ahead: one after the
+     * other, with a fence of the system before each. Their number. From now on they are taken to be
+     * made. */
+    int (*stores)(peal_network_plan *plan, int pair, int put, uint64_t message,
+                  peal_network_store out[PEAL_NETWORK_STORES]);
 } peal_network_ops;
 
 #endif
