@@ -248,6 +248,9 @@ int open64(const char *path, int flags, ...)
     return open(path, flags, mode);
 }
 
+int __open_2(const char *path, int flags);
+int __open64_2(const char *path, int flags);
+
 int __open_2(const char *path, int flags)
 {
     return open(path, flags, 0);
