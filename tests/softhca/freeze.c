@@ -134,7 +134,7 @@ static uint64_t count_wrong(const rank *r)
         for (uint32_t x = 0; x < NX; x++)
             all[0][y][x] = first_value(y, x);
     for (uint32_t s = 1; s <= r->steps; s++) {
-        const uint32_t(*from)[NX] = all[(s - 1) % 2];
+        uint32_t(*from)[NX] = all[(s - 1) % 2];
         relax(from[0], all[s % 2][0], RANKS * NY, from[RANKS * NY - 1], from[0], s);
     }
     uint64_t wrong = 0;
