@@ -458,7 +458,7 @@ class Run(unittest.TestCase):
         self.assertEqual((code, out["transport"]), (0, "shm"), err)
         code, _, err = common.peal("run", "-", "--transport", "p2p:smoke", stdin=SPEC)
         self.assertEqual(code, 2)
-        self.assertIn("--transport needs auto, p2p, p2p:vmm, p2p:ipc or shm, perhaps with +tcp or +ucx, or tcp or ucx alone, not 'p2p:smoke'", err)
+        self.assertIn("--transport needs auto, p2p, p2p:vmm, p2p:ipc or shm, perhaps with +tcp, +ucx, +verbs or +mlx5, or tcp, ucx, verbs or mlx5 alone, not 'p2p:smoke'", err)
 
     def test_several_hosts(self):
         """Mailboxes and shadows are host memory that the GPU has mapped, with every transport of a host."""
