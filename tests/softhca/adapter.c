@@ -60,24 +60,22 @@ static bool ring_consumed(const hca_ring *ring, uint32_t number, uint32_t *out)
     return there;
 }
 
-/* syndrome 0: it went well. */
-static void complete(hca_world *world, const hca_queue *q, const entry *e, uint32_t bytes,
-                     uint8_t syndrome)
+static void complete(hca_world *world, const hca_queue *q, const hca_unacknowledged *e)
 {
     hca_ring *ring = &world->ring[q->ring];
     hca_range range = {HCA_OF_RING, (uint32_t)q->ring, ring->generation,
                        ring->pid,   ring->buffer,      (uint64_t)ring->entries * HCA_ENTRY_BYTES};
     uint64_t at = ring->buffer + (uint64_t)(ring->produced % ring->entries) * HCA_ENTRY_BYTES;
     uint8_t turn = (ring->produced & ring->entries) != 0, before = 0;
-    struct mlx5_cqe64 c = {.byte_cnt = htobe32(bytes),
+    struct mlx5_cqe64 c = {.byte_cnt = htobe32(e->bytes),
                            .sop_drop_qpn = htobe32(e->opcode << 24 | q->number),
-                           .wqe_counter = htobe16(q->executed),
+                           .wqe_counter = htobe16(e->number),
                            .op_own = (uint8_t)(MLX5_CQE_REQ << 4 | turn)};
-    if (syndrome) {
+    if (e->syndrome) {
         struct mlx5_err_cqe error = {.vendor_err_synd = 0x88,
-                                     .syndrome = syndrome,
+                                     .syndrome = e->syndrome,
                                      .s_wqe_opcode_qpn = htobe32(e->opcode << 24 | q->number),
-                                     .wqe_counter = htobe16(q->executed),
+                                     .wqe_counter = htobe16(e->number),
                                      .op_own = (uint8_t)(MLX5_CQE_REQ_ERR << 4 | turn)};
         memcpy(&c, &error, sizeof(c));
     }
@@ -95,6 +93,24 @@ static void complete(hca_world *world, const hca_queue *q, const entry *e, uint3
         return; /* its process is gone */
     ring->produced++;
     atomic_fetch_add(&world->counts.completions, 1);
+}
+
+/* The oldest entry that waits for it. An adapter whose acknowledgement was lost fetches the entry
+ * again: it must still be what it was. */
+static void acknowledge(hca_world *world, hca_queue *q, uint32_t number)
+{
+    const hca_unacknowledged *e = &q->wait[q->first_waiting % HCA_WAITING];
+    hca_range range = queue_range(q, number);
+    unsigned char now[HCA_ENTRY_BYTES];
+    uint64_t at = (uint64_t)(e->number % q->entries) * HCA_ENTRY_BYTES;
+    bool there = hca_read(&range, q->buffer + at, now, e->fetched);
+    if (there && memcmp(now, e->copy, e->fetched) != 0)
+        hca_wrong(world, "queue %#x: entry %u was changed before it was acknowledged", q->number,
+                  e->number);
+    if (there && e->completes)
+        complete(world, q, e);
+    q->first_waiting++;
+    q->waiting--;
 }
 
 /* ---- memory that entries name ---- */
@@ -191,6 +207,23 @@ static uint8_t gather(hca_world *world, const hca_queue *q, const entry *e, uint
     return 0;
 }
 
+/* In their order; or from any one on around, with every third sent again. */
+static bool send_packets(const hca_world *world, const hca_range *to, uint64_t address,
+                         const unsigned char *from, uint32_t bytes)
+{
+    static _Thread_local uint32_t state = 1;
+    uint32_t packets = (bytes + MTU - 1) / MTU;
+    state = state * 1664525 + 1013904223;
+    uint32_t first = world->form.shuffles ? (state >> 8) % packets : 0;
+    uint32_t more = world->form.shuffles ? packets / 3 + 1 : 0;
+    for (uint32_t i = 0; i < packets + more; i++) {
+        uint32_t at = (first + i) % packets * MTU, count = bytes - at < MTU ? bytes - at : MTU;
+        if (!hca_write(to, address + at, from + at, count))
+            return false;
+    }
+    return true;
+}
+
 static uint8_t write_remote(hca_world *world, const hca_queue *q, const hca_queue *peer,
                             const entry *e, uint32_t *bytes)
 {
@@ -208,12 +241,9 @@ static uint8_t write_remote(hca_world *world, const hca_queue *q, const hca_queu
     if (!region)
         return MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR;
     hca_range range = region_range(world, region);
-    for (uint32_t i = 0; i < *bytes; i += MTU) {
-        uint32_t count = *bytes - i < MTU ? *bytes - i : MTU;
-        if (!hca_write(&range, address + i, buffer + i, count))
-            return MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR;
-    }
-    return 0;
+    return send_packets(world, &range, address, buffer, *bytes)
+               ? 0
+               : MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR;
 }
 
 static uint8_t add_remote(hca_world *world, const hca_queue *q, const hca_queue *peer,
@@ -255,37 +285,52 @@ static hca_queue *peer_of(hca_world *world, const hca_queue *q)
     return answers && (kill(peer->pid, 0) == 0 || errno == EPERM) ? peer : NULL;
 }
 
+static uint8_t do_entry(hca_world *world, hca_queue *q, const entry *e, uint32_t *bytes)
+{
+    const hca_queue *peer = peer_of(world, q);
+    if (atomic_load(&q->state) == IBV_QPS_ERR) {
+        atomic_fetch_add(&world->counts.after_error, 1);
+        return MLX5_CQE_SYNDROME_WR_FLUSH_ERR;
+    }
+    if (atomic_load(&q->state) != IBV_QPS_RTS || e->opcode == 0xff)
+        return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    if (!peer ||
+        (world->form.fails_at && atomic_load(&world->counts.entries) + 1 == world->form.fails_at))
+        return MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR;
+    if (e->opcode == MLX5_OPCODE_RDMA_WRITE && e->parts >= 2)
+        return write_remote(world, q, peer, e, bytes);
+    if (e->opcode == MLX5_OPCODE_ATOMIC_FA)
+        return add_remote(world, q, peer, e);
+    if (e->opcode == MLX5_OPCODE_NOP)
+        return 0;
+    hca_wrong(world, "queue %#x, entry %u: opcode %#x", q->number, q->executed, e->opcode);
+    return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+}
+
 static void execute(hca_world *world, hca_queue *q, uint32_t number)
 {
     entry e;
     uint32_t bytes = 0;
-    uint8_t syndrome = 0;
     if (!fetch(world, q, number, &e)) {
         q->executed = q->rung; /* its process is gone */
+        q->waiting = 0;
         return;
     }
-    const hca_queue *peer = peer_of(world, q);
-    if (atomic_load(&q->state) == IBV_QPS_ERR) {
-        syndrome = MLX5_CQE_SYNDROME_WR_FLUSH_ERR;
-        atomic_fetch_add(&world->counts.after_error, 1);
-    } else if (atomic_load(&q->state) != IBV_QPS_RTS || e.opcode == 0xff) {
-        syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
-    } else if (!peer) {
-        syndrome = MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR;
-    } else if (e.opcode == MLX5_OPCODE_RDMA_WRITE && e.parts >= 2) {
-        syndrome = write_remote(world, q, peer, &e, &bytes);
-    } else if (e.opcode == MLX5_OPCODE_ATOMIC_FA) {
-        syndrome = add_remote(world, q, peer, &e);
-    } else if (e.opcode != MLX5_OPCODE_NOP) {
-        hca_wrong(world, "queue %#x, entry %u: opcode %#x", q->number, q->executed, e.opcode);
-        syndrome = MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
-    }
+    uint8_t syndrome = do_entry(world, q, &e, &bytes);
     if (syndrome)
         atomic_store(&q->state, IBV_QPS_ERR);
-    if (syndrome || e.signals)
-        complete(world, q, &e, bytes, syndrome);
+    if (q->waiting == HCA_WAITING)
+        acknowledge(world, q, number);
+    hca_unacknowledged *w = &q->wait[(q->first_waiting + q->waiting++) % HCA_WAITING];
+    *w = (hca_unacknowledged){.number = q->executed,
+                              .syndrome = syndrome,
+                              .completes = syndrome || e.signals,
+                              .opcode = e.opcode,
+                              .bytes = bytes,
+                              .fetched = e.parts < 4 ? e.parts * 16 : HCA_ENTRY_BYTES};
+    memcpy(w->copy, e.byte, w->fetched);
     q->executed = (uint16_t)(q->executed + (e.parts + 3) / 4);
-    if (world->is_slow)
+    if (world->form.is_slow)
         nanosleep(&(struct timespec){.tv_nsec = SLOW_NS}, NULL);
     atomic_fetch_add(&world->counts.entries, 1);
     atomic_fetch_add(&world->counts.bytes, bytes);
@@ -309,7 +354,7 @@ static void ring(hca_world *world, const hca_queue *q, uint64_t word)
     hca_range range = {HCA_OF_QUEUE_RECORD, number, to->generation, to->pid, to->record, 8};
     if (!hca_read(&range, to->record + (uint64_t)MLX5_SND_DBR * 4, &record, sizeof(record)))
         return;
-    if (world->by_steps)
+    if (world->form.by_steps)
         record = atomic_load(&to->seen);
     uint16_t end = (uint16_t)be32toh(record);
     if ((int16_t)(end - index) <= 0)
@@ -339,6 +384,8 @@ static bool look_at_register(hca_world *world, const hca_queue *q)
 bool hca_turn(hca_world *world, int32_t pid)
 {
     bool found = false;
+    const uint64_t last = world->form.dies_at;
+    bool is_dead = last && atomic_load(&world->counts.entries) >= last;
     for (uint32_t i = 0; i < HCA_QUEUES; i++) {
         hca_queue *q = &world->queue[i];
         uint32_t used = atomic_load_explicit(&q->used, memory_order_acquire);
@@ -348,10 +395,18 @@ bool hca_turn(hca_world *world, int32_t pid)
             atomic_store(&q->used, HCA_FREE);
             continue;
         }
+        if (is_dead)
+            continue;
         found |= look_at_register(world, q);
         for (int burst = 0; burst < BURST && q->executed != q->rung; burst++) {
             execute(world, q, i);
             found = true;
+        }
+        /* Late: as the queue has nothing to do, or its places are taken. */
+        while (q->waiting > 0 && (!world->form.is_late || q->executed == q->rung)) {
+            acknowledge(world, q, i);
+            if (world->form.is_late)
+                break;
         }
     }
     return found;

@@ -226,7 +226,7 @@ static int create_queue(const command *c)
     q->entries = own->sq_wqe_count;
     q->buffer = own->buf_addr + (receives + 63) / 64 * 64;
     q->record = own->db_addr;
-    q->executed = q->rung = 0;
+    q->executed = q->rung = q->first_waiting = q->waiting = 0;
     q->peer = q->timeout = q->retries = 0;
     atomic_store(&q->state, IBV_QPS_RESET);
     uint32_t at = take_register(c, q);

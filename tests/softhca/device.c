@@ -78,7 +78,8 @@ void hca_begin_thread(void)
 {
     static pid_t served;
     pthread_t thread;
-    if (world->by_threads && served != getpid() && !pthread_create(&thread, NULL, serve, NULL)) {
+    if (world->form.by_threads && served != getpid() &&
+        !pthread_create(&thread, NULL, serve, NULL)) {
         pthread_detach(thread);
         served = getpid();
     }
@@ -135,7 +136,7 @@ static void *map_registers(hca_context *c, size_t bytes, off_t offset)
         return MAP_FAILED;
     }
     c->page[number] = page;
-    if (world->by_steps)
+    if (world->form.by_steps)
         hca_step_page(world, page);
     return world->page[page];
 }

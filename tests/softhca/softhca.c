@@ -1,11 +1,14 @@
 /* Runs a program, and the processes that it starts, with a software adapter under libibverbs.
  *
- *   softhca [--threads | --steps | --slow] LIBRARY PROGRAM [WORD ...]
+ *   softhca [FORM ...] LIBRARY PROGRAM [WORD ...]
  *
  * LIBRARY is the preloaded half. The data half is this process; with --threads, a thread of each
- * process that opens the device. --steps: each store to a register is seen before the next
- * instruction. --slow: the adapter rests between entries. Ends with the program's exit code, or 99
- * if the adapter saw what it must not see. SOFTHCA_SAY=1: it says what was done. */
+ * process that opens the device. Forms: --steps, each store to a register is seen before the next
+ * instruction; --slow, the adapter rests between entries; --late, entries are acknowledged late,
+ * and fetched again; --shuffle, packets of a message arrive in any order, some twice; --fail=N,
+ * entry N ends its queue with an error; --die=N, the adapter does nothing behind entry N. Ends with
+ * the program's exit code, or 99 if the adapter saw what it must not see. SOFTHCA_SAY=1: it says
+ * what was done. */
 #define _GNU_SOURCE
 #include "world.h"
 
@@ -103,7 +106,7 @@ static pid_t start(char **words)
 static int serve(hca_world *world, pid_t child)
 {
     int status = 0, idle = 0;
-    if (world->by_threads) {
+    if (world->form.by_threads) {
         while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
         }
         return status;
@@ -118,14 +121,39 @@ static int serve(hca_world *world, pid_t child)
     }
 }
 
+static bool read_form(const char *word, hca_form *form)
+{
+    const char *number = strchr(word, '=');
+    if (!strcmp(word, "--threads"))
+        form->by_threads = true;
+    else if (!strcmp(word, "--steps"))
+        form->by_steps = true;
+    else if (!strcmp(word, "--slow"))
+        form->is_slow = true;
+    else if (!strcmp(word, "--late"))
+        form->is_late = true;
+    else if (!strcmp(word, "--shuffle"))
+        form->shuffles = true;
+    else if (!strncmp(word, "--fail=", 7))
+        form->fails_at = strtoull(number + 1, NULL, 10);
+    else if (!strncmp(word, "--die=", 6))
+        form->dies_at = strtoull(number + 1, NULL, 10);
+    else
+        return false;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
-    const char *form = argc > 1 && !strncmp(argv[1], "--", 2) ? argv[1] : "";
-    char **words = argv + 1 + (*form != 0);
-    bool by_threads = !strcmp(form, "--threads"), by_steps = !strcmp(form, "--steps");
-    bool is_slow = !strcmp(form, "--slow");
-    if (argc < 3 + (*form != 0) || (*form && !by_threads && !by_steps && !is_slow)) {
-        fputs("usage: softhca [--threads | --steps | --slow] LIBRARY PROGRAM [WORD ...]\n", stderr);
+    hca_form form = {0};
+    char **words = argv + (argc > 0);
+    while (*words && read_form(*words, &form))
+        words++;
+    if (!words[0] || !words[1] || !strncmp(words[0], "--", 2)) {
+        fputs("usage: softhca [--threads] [--steps] [--slow] [--late] [--shuffle] [--fail=N] "
+              "[--die=N] "
+              "LIBRARY PROGRAM [WORD ...]\n",
+              stderr);
         return FAILED;
     }
     if (!mkdtemp(folder))
@@ -137,9 +165,7 @@ int main(int argc, char **argv)
     int code = made ? 0 : fail(folder);
     pid_t child = -1;
     if (made) {
-        world->by_threads = by_threads;
-        world->by_steps = by_steps;
-        world->is_slow = is_slow;
+        world->form = form;
         child = start(words);
         code = child < 0 ? fail("fork") : 0;
     }

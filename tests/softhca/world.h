@@ -25,6 +25,7 @@ enum {
     HCA_REGISTER_FIRST = 0x800,
     HCA_ENTRY_BYTES = 64, /* of a send queue's basic block, and of a completion */
     HCA_QUEUE_NUMBER = 0x1000,
+    HCA_WAITING = 16, /* entries that are not acknowledged, at most */
     HCA_REGISTERS_A_CONTEXT = 512
 };
 
@@ -50,6 +51,16 @@ typedef struct hca_ring {
     uint32_t produced;       /* by the data half */
 } hca_ring;
 
+/* An entry that has been executed and is not yet acknowledged: the adapter may fetch it again. */
+typedef struct hca_unacknowledged {
+    uint16_t number;
+    uint8_t syndrome;
+    bool completes;
+    uint32_t opcode, bytes;
+    uint32_t fetched; /* bytes of it that are kept */
+    unsigned char copy[HCA_ENTRY_BYTES];
+} hca_unacknowledged;
+
 typedef struct hca_queue {
     _Atomic uint32_t used;
     uint32_t generation;
@@ -64,7 +75,8 @@ typedef struct hca_queue {
     /* By the data half: entries executed, and up to which it was told to. */
     uint16_t executed, rung;
     _Atomic uint32_t seen; /* by_steps: the record as it was at the last store to the register */
-    bool fails;            /* its error has been told */
+    uint16_t first_waiting, waiting; /* of these */
+    hca_unacknowledged wait[HCA_WAITING];
 } hca_queue;
 
 typedef struct hca_counts {
@@ -73,11 +85,20 @@ typedef struct hca_counts {
     _Atomic uint64_t after_error; /* entries that were rung for on a queue that had failed */
 } hca_counts;
 
-typedef struct hca_world {
-    _Atomic uint32_t pages; /* taken */
+/* What kind of adapter it is. */
+typedef struct hca_form {
     bool by_threads;
     bool by_steps; /* stores to registers go one at a time, each looked at before the next */
     bool is_slow;  /* the adapter rests between entries */
+    bool is_late;  /* acknowledgements are: completions come late, and entries are fetched again */
+    bool shuffles; /* packets of a message arrive in any order, some of them twice */
+    uint64_t fails_at; /* this entry ends its queue with an error; 0: none */
+    uint64_t dies_at;  /* behind this entry the adapter does nothing more; 0: never */
+} hca_form;
+
+typedef struct hca_world {
+    _Atomic uint32_t pages; /* taken */
+    hca_form form;
     hca_counts counts;
     hca_region region[HCA_REGIONS];
     hca_ring ring[HCA_RINGS];

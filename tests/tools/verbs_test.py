@@ -46,7 +46,7 @@ class Verbs(unittest.TestCase):
     def test_mixed_paths_and_slow_adapters(self):
         self.agrees(JACOBI, 4, SAMPLES["jacobi2d/jacobi2d"], env=environment(PEAL_TEST_HOSTS="2"), options=["--transport", "auto+verbs"])
         for engine in ("verbs", "mlx5"):
-            for form in ("--slow", "--threads", "--steps"):  # --steps: stores to registers are looked at one by one
+            for form in ("--slow", "--threads", "--steps", "--late"):  # --steps: stores to registers are looked at one by one
                 with self.subTest(form, engine=engine):
                     self.agrees(JACOBI, 2, SAMPLES["jacobi2d/jacobi2d"], ["--transport", engine], [form])
 
@@ -60,6 +60,29 @@ class Verbs(unittest.TestCase):
         for engine, ranks, words in (("verbs", 3, ()), ("mlx5", 3, ()), ("mlx5", 4, ("--processes", "2", "--threads", "8"))):
             with self.subTest(words, engine=engine):
                 self.agrees(name, ranks, options=["--transport", engine, *words])
+
+    def test_packets_in_any_order(self):
+        name = os.path.join(SPECS, "run", "long", "long.yaml")
+        for engine in ("verbs", "mlx5"):
+            with self.subTest(engine):
+                self.agrees(name, 3, options=["--transport", engine], forms=["--shuffle", "--late"])
+
+    def test_an_error_of_the_adapter_is_told(self):
+        for number in share.taken(range(1, 21), 5):
+            engine, mode = ("verbs", "mlx5")[number % 2], ("sync", "stream", "fused")[number % 3]
+            with self.subTest(number, engine=engine, mode=mode):
+                code, _, err = self.run_with("run", JACOBI, "-n", "3", "--mode", mode, "--transport", engine, "--deadline", "60s",
+                                             forms=[f"--fail={number * 100}"])
+                self.assertEqual(code, 5, err)
+                self.assertRegex(err, r"the RDMA connection with process \d has ended: a message was not taken: .*\[E320\]")
+
+    def test_an_adapter_that_is_gone_is_told(self):
+        for engine in ("verbs", "mlx5"):
+            with self.subTest(engine):
+                code, _, err = self.run_with("run", JACOBI, "-n", "2", "--mode", "sync", "--transport", engine, "--deadline", "3s",
+                                             forms=["--die=500"])
+                self.assertEqual(code, 6, err)
+                self.assertRegex(err, r"rank \d waits in `exchange .*` for (message|the credit of message) \d+ of edge exchange .* \[E205\]")
 
     def test_a_doorbell_and_two_entries_a_message(self):
         for engine in ("verbs", "mlx5"):
