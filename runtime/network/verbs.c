@@ -18,7 +18,7 @@
 
 enum { MOST_POLLED = 64, RARELY = 256 /* turns */, NAP_NS = 50000 };
 
-static const int64_t patience_ns = INT64_C(200000000); /* with what is under way as a plan ends */
+static const int64_t patience_ns = INT64_C(2000000000); /* with what is under way as a plan ends */
 
 peal_status verbs_no_memory(peal_diagnostics *diagnostics)
 {
@@ -37,6 +37,7 @@ void verbs_lose(verbs_link *link, const char *what, const char *why)
     char text[VERBS_TEXT_BYTES];
     if (atomic_exchange(&link->is_broken, true))
         return;
+    shutdown(link->stream, SHUT_RDWR);
     snprintf(text, sizeof(text), "the RDMA connection with process %d has ended: %s: %s",
              link->process, what, why);
     verbs_fail(link->network, PEAL_STATUS_PEER_LOST, text);
@@ -81,8 +82,10 @@ static void listen_to(verbs_link *link)
         link->heard_bytes += (size_t)now;
         if (link->heard_bytes < sizeof(link->heard))
             continue;
-        if (link->heard.bytes) /* the other end begins a plan: attach reads on */
+        if (link->heard.bytes) {
+            atomic_store(&link->is_begun, true);
             return;
+        }
         link->heard_bytes = 0;
         verbs_note_farewell(link, link->heard.number);
     }
@@ -98,7 +101,8 @@ static void look_at_events(peal_network *network)
         network->library->ibv_get_async_event(network->device.context, &event))
         return;
     bool ends =
-        event.event_type == IBV_EVENT_DEVICE_FATAL || event.event_type == IBV_EVENT_PORT_ERR;
+        event.event_type == IBV_EVENT_DEVICE_FATAL ||
+        (event.event_type == IBV_EVENT_PORT_ERR && event.element.port_num == network->device.port);
     snprintf(text, sizeof(text), "RDMA adapter %s: %s", network->device.name,
              network->library->ibv_event_type_str(event.event_type));
     network->library->ibv_ack_async_event(&event);
@@ -145,7 +149,7 @@ static void sleep_until_some(peal_network *network, int64_t ns)
     nfds_t count = 0;
     for (int p = 0; p < network->site->processes && count < MOST_POLLED; p++) {
         const verbs_link *link = network->link[p];
-        if (is_usable(network, link))
+        if (is_usable(network, link) && !atomic_load(&link->is_begun))
             event[count++] = (struct pollfd){link->stream, POLLIN, 0};
     }
     if (ppoll(event, count, &until, NULL) <= 0)
@@ -231,55 +235,74 @@ static int stores(peal_network_plan *plan, int pair, int number, uint64_t messag
 
 /* ---- plans ---- */
 
-/* What has been posted arrives first, so that nothing comes behind the farewell. */
+/* Whether what was posted up to `entries`, and in the plan's own rings, has arrived. */
+static bool part_has_arrived(verbs_end *end, uint64_t entries)
+{
+    verbs_link *link = end->link;
+    if (link->queue)
+        verbs_reap(link);
+    bool all = (!end->ring || mlx5_reap(end)) && link->done >= entries;
+    return all || atomic_load(&link->is_broken);
+}
+
+/* Nothing comes behind the farewell: what has been posted arrives first. */
 static void end_part(verbs_end *end)
 {
     verbs_link *link = end->link;
     int64_t until_ns = peal_clock_ns() + patience_ns;
     peal_backoff backoff = peal_backoff_of_processes();
     pthread_mutex_lock(&link->lock);
-    while (!link->network->is_disowned && !verbs_has_arrived(link) && peal_clock_ns() < until_ns) {
+    const uint64_t entries = link->posted;
+    bool has_arrived = false;
+    while (!has_arrived && peal_clock_ns() < until_ns) {
+        verbs_sign(link);
+        has_arrived = part_has_arrived(end, entries);
         pthread_mutex_unlock(&link->lock);
-        peal_backoff_wait(&backoff);
+        if (!has_arrived)
+            peal_backoff_wait(&backoff);
         pthread_mutex_lock(&link->lock);
     }
+    if (!has_arrived)
+        verbs_lose(link, "a plan ends", "what was sent of it has not arrived within 2 s");
     end->pair = NULL;
     verbs_word farewell = {end->number, 0};
     if (!atomic_load(&link->is_broken) && send(link->stream, &farewell, sizeof(farewell),
                                                MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(farewell))
-        verbs_lose(link, "its stream", strerror(errno));
+        verbs_lose(link, "its stream", "it takes no more words");
     listen_to(link);
     end->has_farewell |= atomic_load(&link->is_broken);
     free_ended(link);
     pthread_mutex_unlock(&link->lock);
 }
 
+/* In a copy of the process that was forked the adapter's objects are the first one's. */
 static void detach(peal_network_plan *plan)
 {
-    for (int i = 0; plan->end && i < plan->count; i++)
+    for (int i = 0; plan->end && i < plan->count && !plan->network->is_disowned; i++)
         if (plan->end[i])
             end_part(plan->end[i]);
     free(plan->end);
     free(plan);
 }
 
+/* `status`: an error before. Then the other end, which waits for what is said here, is told so. */
 static peal_status begin_part(peal_network_plan *plan, int index, uint32_t number,
-                              const peal_pair *pair, peal_diagnostics *diagnostics)
+                              const peal_pair *pair, peal_status status,
+                              peal_diagnostics *diagnostics)
 {
     verbs_link *link = plan->network->link[pair->process];
+    if (!link || atomic_load(&link->is_broken))
+        return status ? status
+                      : peal_report(diagnostics, PEAL_E_NO_NETWORK_ENGINE, (peal_source){0}, NULL,
+                                    "the connection with process %d has ended", pair->process);
     verbs_end *end = calloc(1, sizeof(*end));
-    if (!end)
-        return verbs_no_memory(diagnostics);
+    if (!end) {
+        verbs_lose(link, "a plan cannot begin", "no memory");
+        return status ? status : verbs_no_memory(diagnostics);
+    }
     *end = (verbs_end){.link = link, .pair = pair, .number = number};
-    peal_status status = PEAL_STATUS_OK;
-    for (int i = 0; i < pair->out_count && !status; i++)
-        if ((uint64_t)pair->out[i].bytes / VERBS_MOST_PARTS > plan->network->device.at.max_msg_sz)
-            status = peal_report(diagnostics, PEAL_E_NO_NETWORK_ENGINE, (peal_source){0}, "use tcp",
-                                 "a message of %lld bytes is too long for RDMA adapter %s",
-                                 (long long)pair->out[i].bytes, plan->network->device.name);
     pthread_mutex_lock(&link->lock);
-    if (!status)
-        status = verbs_enroll(end, diagnostics);
+    status = verbs_enroll(end, status, diagnostics);
     if (!status && plan->network->has_own_rings)
         status = mlx5_make_rings(end, diagnostics);
     if (status) {
@@ -303,8 +326,8 @@ static peal_status attach(peal_network *network, uint32_t number, const peal_pai
     plan->end = calloc((size_t)count + 1, sizeof(*plan->end));
     peal_status status =
         plan->end ? verbs_connect(network, pair, count, diagnostics) : verbs_no_memory(diagnostics);
-    for (int i = 0; i < count && !status; i++)
-        status = begin_part(plan, i, number, &pair[i], diagnostics);
+    for (int i = 0; plan->end && i < count; i++)
+        status = begin_part(plan, i, number, &pair[i], status, diagnostics);
     if (status)
         detach(plan);
     else

@@ -96,8 +96,7 @@ typedef struct verbs_end {
     verbs_put *out;
     verbs_region *region;
     int region_count;
-    struct mlx5_ring
-        *ring; /* by outgoing put, and for what else comes in; NULL: the link's queue */
+    struct mlx5_ring *ring; /* one a put, more only receive; NULL: the link's queue is used */
     int ring_count;
 } verbs_end;
 
@@ -123,7 +122,8 @@ struct verbs_link {
     verbs_word heard; /* what has been read of the next one */
     size_t heard_bytes;
     uint32_t turns;
-    _Atomic bool has_pending; /* hints: something is due that is not posted */
+    _Atomic bool has_pending; /* a hint: something is due that is not posted */
+    _Atomic bool is_begun;    /* a hint: the other end begins a plan, which attach reads */
     _Atomic bool is_broken;
 };
 
@@ -149,7 +149,7 @@ struct peal_network_plan {
 peal_status verbs_no_memory(peal_diagnostics *diagnostics);
 /* Ends the job, once. */
 void verbs_fail(peal_network *network, peal_status status, const char *message);
-/* The connection has ended: what, and why. */
+/* The connection has ended: what, and why. Who waits for the other end's words hears of it. */
 void verbs_lose(verbs_link *link, const char *what, const char *why);
 /* With the link's lock: the other end has ended a plan. */
 void verbs_note_farewell(verbs_link *link, uint32_t number);
@@ -172,8 +172,9 @@ peal_status verbs_swap(verbs_link *link, const void *ours, size_t our_bytes, voi
 
 /* ---- verbs_memory.c ---- */
 
-/* Registers a pair's words and slots, tells the other end where they are, and hears the same. */
-peal_status verbs_enroll(verbs_end *end, peal_diagnostics *diagnostics);
+/* Registers a pair's words and slots, tells the other end where they are, and hears the same. With a
+ * status that is an error already it only tells that, so that the other end need not wait. */
+peal_status verbs_enroll(verbs_end *end, peal_status status, peal_diagnostics *diagnostics);
 void verbs_free_end(verbs_end *end);
 
 /* ---- verbs_send.c: with the link's lock ---- */
@@ -183,7 +184,9 @@ void verbs_post(verbs_end *end, int number);
 void verbs_post_pending(verbs_link *link);
 /* Takes completions; an error of one ends the link. */
 void verbs_reap(verbs_link *link);
-/* All that was posted has arrived. Posts an entry that says so, if none does. */
+/* Posts an entry whose completion says that all before it have arrived, unless one does. */
+void verbs_sign(verbs_link *link);
+/* All that was posted has arrived. */
 bool verbs_has_arrived(verbs_link *link);
 
 #endif

@@ -71,13 +71,15 @@ static peal_status read_part(verbs_link *link, char *to, size_t bytes)
         if (status)
             return status;
         link->heard_bytes = 0;
+        atomic_store(&link->is_begun, false);
         if (link->heard.bytes)
             break;
         verbs_note_farewell(link, link->heard.number);
     }
-    return link->heard.bytes == bytes
-               ? site->read(site->user, link->process, link->stream, to, bytes)
-               : PEAL_STATUS_INTERNAL;
+    if (link->heard.bytes == bytes)
+        return site->read(site->user, link->process, link->stream, to, bytes);
+    verbs_fail(link->network, PEAL_STATUS_INTERNAL, "what begins a plan has another size there");
+    return PEAL_STATUS_INTERNAL;
 }
 
 peal_status verbs_swap(verbs_link *link, const void *ours, size_t our_bytes, void *theirs,
@@ -112,7 +114,7 @@ static void choose_gid(const verbs_library *library, verbs_device *d)
         if (library->ibv_query_gid(d->context, d->port, i, &gid) ||
             memcmp(gid.raw, mapped, sizeof(mapped)) != 0)
             continue;
-        d->gid = gid; /* the last of an address: the versions follow each other */
+        d->gid = gid; /* version 1 and 2 of an address follow each other: the last is version 2 */
         d->gid_index = (uint8_t)i;
     }
 }
@@ -124,7 +126,7 @@ static bool find_port(const verbs_library *library, verbs_device *d)
     for (d->port = 1; d->port <= 2; d->port++) {
         memset(&d->at, 0, sizeof(d->at));
         if (!library->ibv_query_port(d->context, d->port, (void *)&d->at) &&
-            d->at.state == IBV_PORT_ACTIVE)
+            d->at.state == IBV_PORT_ACTIVE && d->at.max_msg_sz > 0)
             return true;
     }
     return false;
@@ -296,7 +298,7 @@ static peal_status open_stream(peal_network *network, int process, peal_diagnost
     return status;
 }
 
-/* `status`: what has gone wrong here before: then it is said. */
+/* `status`: what has gone wrong here before, which the other end is told then. */
 static peal_status open_link(verbs_link *link, peal_status status, peal_diagnostics *diagnostics)
 {
     peal_network *network = link->network;
@@ -328,6 +330,8 @@ static peal_status open_link(verbs_link *link, peal_status status, peal_diagnost
         verbs_join_queue(link, link->queue, own.first_packet, other.queue, other.first_packet))
         status = cannot(network, diagnostics, "connect a queue");
     atomic_store(&link->is_broken, status != PEAL_STATUS_OK);
+    if (status) /* the other end may take it for good, and wait for more */
+        shutdown(link->stream, SHUT_RDWR);
     return status;
 }
 

@@ -121,30 +121,49 @@ static void note_targets(verbs_end *end, const verbs_target *target)
     }
 }
 
+/* Of engines with own rings a message is one entry. */
+static peal_status check_lengths(const verbs_end *end, peal_diagnostics *diagnostics)
+{
+    const peal_network *network = end->link->network;
+    uint64_t parts = network->has_own_rings ? 1 : VERBS_MOST_PARTS;
+    uint64_t most = parts * network->device.at.max_msg_sz;
+    for (int i = 0; i < end->pair->out_count; i++)
+        if ((uint64_t)end->pair->out[i].bytes > most)
+            return peal_report(diagnostics, PEAL_E_NO_NETWORK_ENGINE, (peal_source){0}, "use tcp",
+                               "a message of %lld bytes is too long for RDMA adapter %s",
+                               (long long)end->pair->out[i].bytes, network->device.name);
+    return PEAL_STATUS_OK;
+}
+
 /* Both have the same lists, so their sizes are known. Who cannot go on sends zeros. */
-peal_status verbs_enroll(verbs_end *end, peal_diagnostics *diagnostics)
+peal_status verbs_enroll(verbs_end *end, peal_status status, peal_diagnostics *diagnostics)
 {
     const peal_pair *pair = end->pair;
     size_t ours_bytes = ((size_t)pair->in_count + 1) * sizeof(verbs_target);
     size_t theirs_bytes = ((size_t)pair->out_count + 1) * sizeof(verbs_target);
     verbs_target *ours = calloc(1, ours_bytes), *theirs = calloc(1, theirs_bytes);
     end->out = calloc((size_t)pair->out_count + 1, sizeof(*end->out));
-    peal_status status =
-        ours && theirs && end->out ? list_regions(end, diagnostics) : verbs_no_memory(diagnostics);
+    if (!status)
+        status = ours && theirs && end->out ? check_lengths(end, diagnostics)
+                                            : verbs_no_memory(diagnostics);
+    if (!status)
+        status = list_regions(end, diagnostics);
     if (!status)
         status = register_regions(end, diagnostics);
     if (!status) {
         describe(end, ours);
         ours[pair->in_count].word = 1; /* it is ready */
     }
-    if (ours && theirs) {
+    if (!ours || !theirs) {
+        verbs_lose(end->link, "a plan cannot begin", "no memory");
+    } else {
         peal_status swapped = verbs_swap(end->link, ours, ours_bytes, theirs, theirs_bytes);
         status = status ? status : swapped;
     }
     if (!status && !theirs[pair->out_count].word)
         status =
             peal_report(diagnostics, PEAL_E_NO_NETWORK_ENGINE, (peal_source){0}, NULL,
-                        "process %d cannot register its memory for messages", end->link->process);
+                        "process %d cannot begin to send and receive messages", end->link->process);
     if (!status)
         note_targets(end, theirs);
     free(ours);

@@ -37,8 +37,9 @@ static bool has_room(verbs_link *link, uint64_t entries)
     return link->posted - link->done + entries <= link->depth;
 }
 
-/* entries: of one doorbell; the last one is signalled if none has been for a while, or must. */
-static bool ring(verbs_link *link, struct ibv_send_wr *entry, uint64_t count, bool must)
+/* Entries of one doorbell. The last one is signalled if a quarter of the queue has gone without, or
+ * if it must be. */
+static bool post(verbs_link *link, struct ibv_send_wr *entry, uint64_t count, bool must)
 {
     struct ibv_send_wr *bad = NULL, *last = &entry[count - 1];
     for (uint64_t i = 0; i + 1 < count; i++)
@@ -93,7 +94,7 @@ static bool post_message(verbs_end *end, int number, uint64_t value)
                                         .opcode = IBV_WR_RDMA_WRITE,
                                         .send_flags = IBV_SEND_INLINE,
                                         .wr.rdma = {to->word, to->word_key}};
-    return ring(end->link, entry, count + 1, false);
+    return post(end->link, entry, count + 1, false);
 }
 
 void verbs_post(verbs_end *end, int number)
@@ -124,17 +125,22 @@ void verbs_post_pending(verbs_link *link)
             verbs_post(end, i);
 }
 
+void verbs_sign(verbs_link *link)
+{
+    if (!link->queue || link->signalled == link->posted || atomic_load(&link->is_broken) ||
+        !has_room(link, 1))
+        return;
+    struct ibv_send_wr nothing = {.opcode = IBV_WR_RDMA_WRITE};
+    post(link, &nothing, 1, true);
+}
+
 bool verbs_has_arrived(verbs_link *link)
 {
     bool all = true;
     for (verbs_end *end = link->end; end; end = end->next)
         all &= !end->ring || mlx5_reap(end);
-    if (!link->queue)
-        return all;
-    verbs_reap(link);
-    if (link->signalled < link->posted && !atomic_load(&link->is_broken) && has_room(link, 1)) {
-        struct ibv_send_wr nothing = {.opcode = IBV_WR_RDMA_WRITE};
-        ring(link, &nothing, 1, true);
-    }
-    return link->posted == link->done || atomic_load(&link->is_broken);
+    if (link->queue)
+        verbs_reap(link);
+    verbs_sign(link);
+    return (all && link->posted == link->done) || atomic_load(&link->is_broken);
 }

@@ -157,6 +157,16 @@ static int register_memory(const command *c)
     return 0;
 }
 
+/* When this returns the data half does nothing more with it. */
+static void close_object(_Atomic uint32_t *used)
+{
+    uint32_t is_closing = HCA_CLOSING; /* else it is free, or somebody else's by now */
+    atomic_store(used, HCA_CLOSING);
+    for (int i = 0; i < MOST_TURNS && atomic_load(used) == HCA_CLOSING; i++)
+        sched_yield();
+    atomic_compare_exchange_strong(used, &is_closing, HCA_FREE);
+}
+
 static int deregister_memory(const command *c)
 {
     const struct ib_uverbs_dereg_mr *asked = c->in;
@@ -200,14 +210,31 @@ static int destroy_ring(const command *c)
 
 /* ---- queues ---- */
 
-/* Each queue of a context has a register of its own, as long as there are some. */
+static bool is_taken(const command *c, uint32_t page, uint32_t offset)
+{
+    for (int i = 0; i < HCA_QUEUES; i++) {
+        const hca_queue *q = &c->world->queue[i];
+        if (atomic_load(&q->used) == HCA_USED && q->page == page && q->offset == offset)
+            return true;
+    }
+    return false;
+}
+
+/* The number of a register that no other queue has; 0: there is none left. libmlx5 knows the first
+ * two of each page. */
 static uint32_t take_register(const command *c, hca_queue *q)
 {
     uint32_t pages = c->context->registers / HCA_REGISTERS;
-    uint32_t page = 1 + c->context->queues++ % (pages > 1 ? pages - 1 : 1);
-    q->page = c->context->page[page % HCA_REGISTERS_A_CONTEXT];
-    q->offset = HCA_REGISTER_FIRST;
-    return page * HCA_REGISTERS;
+    for (uint32_t i = 2; i < 2 * pages && i / 2 < HCA_REGISTERS_A_CONTEXT; i++) {
+        uint32_t page = c->context->page[i / 2];
+        uint32_t offset = HCA_REGISTER_FIRST + i % 2 * HCA_REGISTER_BYTES;
+        if (is_taken(c, page, offset))
+            continue;
+        q->page = page;
+        q->offset = offset;
+        return i / 2 * HCA_REGISTERS + i % 2;
+    }
+    return 0;
 }
 
 static int create_queue(const command *c)
@@ -230,6 +257,10 @@ static int create_queue(const command *c)
     q->peer = q->timeout = q->retries = 0;
     atomic_store(&q->state, IBV_QPS_RESET);
     uint32_t at = take_register(c, q);
+    if (!at) {
+        atomic_store(&q->used, HCA_FREE);
+        return ENOMEM;
+    }
     atomic_store(&q->used, HCA_USED);
     struct ib_uverbs_create_qp_resp told = {.qp_handle = (uint32_t)i,
                                             .qpn = q->number,
@@ -272,14 +303,9 @@ static int destroy_queue(const command *c)
     const struct ib_uverbs_destroy_qp *asked = c->in;
     struct ib_uverbs_destroy_qp_resp told = {0};
     hca_queue *q = &c->world->queue[asked->qp_handle % HCA_QUEUES];
-    if (atomic_load(&q->state) == IBV_QPS_RTS && q->executed != q->rung)
+    if (atomic_load(&q->state) == IBV_QPS_RTS && (q->executed != q->rung || q->waiting))
         hca_wrong(c->world, "queue %#x was closed with entries in flight", q->number);
-    /* When this returns nothing of the queue is at work. */
-    atomic_store(&q->used, HCA_CLOSING);
-    for (int i = 0; i < MOST_TURNS && atomic_load(&q->used) == HCA_CLOSING; i++)
-        sched_yield();
-    uint32_t is_closing = HCA_CLOSING; /* else it is free, or somebody else's by now */
-    atomic_compare_exchange_strong(&q->used, &is_closing, HCA_FREE);
+    close_object(&q->used);
     answer(c, &told, sizeof(told));
     return 0;
 }

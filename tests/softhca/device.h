@@ -11,7 +11,6 @@ typedef struct hca_context {
     bool is_open;
     int events;                             /* where asynchronous events are written to */
     uint32_t registers;                     /* that its library has asked for */
-    uint32_t queues;                        /* that have been created */
     uint32_t page[HCA_REGISTERS_A_CONTEXT]; /* of the world, by its own number */
 } hca_context;
 
