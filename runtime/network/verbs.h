@@ -172,8 +172,8 @@ peal_status verbs_swap(verbs_link *link, const void *ours, size_t our_bytes, voi
 
 /* ---- verbs_memory.c ---- */
 
-/* Registers a pair's words and slots, tells the other end where they are, and hears the same. With a
- * status that is an error already it only tells that, so that the other end need not wait. */
+/* Registers a pair's words and slots, tells the other end where they are, and hears the same. With
+ * a status that is an error already it only tells that, so that the other end need not wait. */
 peal_status verbs_enroll(verbs_end *end, peal_status status, peal_diagnostics *diagnostics);
 void verbs_free_end(verbs_end *end);
 
