@@ -269,8 +269,9 @@ static void end_part(verbs_end *end)
     if (!atomic_load(&link->is_broken) && send(link->stream, &farewell, sizeof(farewell),
                                                MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(farewell))
         verbs_lose(link, "its stream", "it takes no more words");
-    listen_to(link);
-    end->has_farewell |= atomic_load(&link->is_broken);
+    listen_to(link); /* which frees the end, if the other one has said its farewell */
+    for (end = link->end; end && atomic_load(&link->is_broken); end = end->next)
+        end->has_farewell |= !end->pair;
     free_ended(link);
     pthread_mutex_unlock(&link->lock);
 }
