@@ -1,4 +1,5 @@
-/* The list of engines, by transport. */
+/* The list of engines, by transport, and what they share. */
+#define _GNU_SOURCE
 #include "runtime/network/network.h"
 
 #include "peal_config.h"
@@ -7,7 +8,10 @@
 #include "runtime/network/ucx.h"
 #endif
 
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
+#include <sys/socket.h>
 
 const peal_network_ops *peal_network_of(peal_transport_kind kind)
 {
@@ -72,4 +76,17 @@ bool peal_network_describe(peal_transport_kind kind, char *text, size_t bytes)
                                                 : "an mlx5 adapter, by rings of peal's own",
                  version);
     return !reason;
+}
+
+bool peal_network_give(int stream, const void *data, size_t bytes)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t now = send(stream, (const char *)data + done, bytes - done, MSG_NOSIGNAL);
+        if (now < 0 && errno != EAGAIN && errno != EINTR)
+            return false;
+        done += now > 0 ? (size_t)now : 0;
+        if (now < 0)
+            poll(&(struct pollfd){stream, POLLOUT, 0}, 1, 100);
+    }
+    return true;
 }

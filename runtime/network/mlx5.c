@@ -64,7 +64,7 @@ static peal_status make_ring(const verbs_end *end, mlx5_ring *ring, uint32_t ent
     struct mlx5dv_obj object = {.qp = {ring->queue, &queue},
                                 .cq = {ring->completions, &completions}};
     if (!ring->queue || mlx5_get()->mlx5dv_init_obj(&object, MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ) ||
-        verbs_begin_queue(network, ring->queue))
+        !verbs_begin_queue(network, ring->queue))
         return cannot(end, diagnostics, "make a ring");
     if (queue.sq.stride != MLX5_BLOCK_BYTES || completions.cqe_size != MLX5_BLOCK_BYTES ||
         !queue.bf.size) {
@@ -85,8 +85,8 @@ static peal_status join_rings(verbs_end *end, const mlx5_card *ours, const mlx5_
                               peal_diagnostics *diagnostics)
 {
     for (int i = 0; i < end->ring_count; i++)
-        if (verbs_join_queue(end->link, end->ring[i].queue, ours[i].first_packet, theirs[i].queue,
-                             theirs[i].first_packet))
+        if (!verbs_join_queue(end->link, end->ring[i].queue, ours[i].first_packet, theirs[i].queue,
+                              theirs[i].first_packet))
             return cannot(end, diagnostics, "join a ring");
     return PEAL_STATUS_OK;
 }
@@ -122,7 +122,7 @@ peal_status mlx5_make_rings(verbs_end *end, peal_diagnostics *diagnostics)
     end->ring = calloc((size_t)count + 1, sizeof(*end->ring));
     if (!ours || !theirs || !end->ring) {
         status = verbs_no_memory(diagnostics);
-        atomic_store(&end->link->is_broken, true); /* the other end hears nothing more */
+        verbs_give_up(end->link);
     }
     end->ring_count = end->ring ? count : 0;
     for (int i = 0; i < count && !status; i++) {

@@ -45,7 +45,7 @@ bool mlx5_arena_serves(mlx5_arena *arena, struct ibv_context *context);
 /* ---- mlx5.c ---- */
 
 /* The queue of one put. Message m = 1, 2, ... has entries (m - 1) * each to m * each - 1; the last
- * of them is signalled. Behind by more than the ring holds nothing is built. */
+ * of them is signalled. A message is built only where the one before in its places has arrived. */
 typedef struct mlx5_ring {
     struct ibv_cq *completions;
     struct ibv_qp *queue;

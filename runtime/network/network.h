@@ -27,6 +27,10 @@ const char *peal_network_mlx5_refuses(void);
 /* The engine of a transport between hosts; why this process cannot use it, NULL: it can. */
 const peal_network_ops *peal_network_of(peal_transport_kind kind);
 const char *peal_network_refuses(peal_transport_kind kind);
+/* All of it on a stream of the control plane, whether it blocks or not; false: the other end is
+ * gone.
+ */
+bool peal_network_give(int stream, const void *data, size_t bytes);
 /* What the engine is, or why this process cannot use it (false). */
 bool peal_network_describe(peal_transport_kind kind, char *text, size_t bytes);
 

@@ -47,19 +47,6 @@ static void endpoint_has_ended(void *link, ucp_ep_h endpoint, ucs_status_t why)
     ucx_lose(link, why);
 }
 
-static bool give(int stream, const void *data, size_t bytes)
-{
-    for (size_t done = 0; done < bytes;) {
-        ssize_t now = send(stream, (const char *)data + done, bytes - done, MSG_NOSIGNAL);
-        if (now < 0 && errno != EAGAIN && errno != EINTR)
-            return false;
-        done += now > 0 ? (size_t)now : 0;
-        if (now < 0)
-            poll(&(struct pollfd){stream, POLLOUT, 0}, 1, 100);
-    }
-    return true;
-}
-
 static peal_status open_stream(peal_network *network, int process, peal_diagnostics *diagnostics)
 {
     ucx_link *link = calloc(1, sizeof(*link));
@@ -220,7 +207,8 @@ static bool give_card(const peal_network *network, const ucx_link *link, const v
 {
     ucx_card card = {.token = link->own_token, .bytes = (uint32_t)bytes};
     memcpy(card.reason, network->reason, sizeof(card.reason));
-    return give(link->stream, &card, sizeof(card)) && give(link->stream, address, bytes);
+    return peal_network_give(link->stream, &card, sizeof(card)) &&
+           peal_network_give(link->stream, address, bytes);
 }
 
 static peal_status read_card(const peal_network *network, ucx_link *link,

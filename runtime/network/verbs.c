@@ -37,10 +37,15 @@ void verbs_lose(verbs_link *link, const char *what, const char *why)
     char text[VERBS_TEXT_BYTES];
     if (atomic_exchange(&link->is_broken, true))
         return;
-    shutdown(link->stream, SHUT_RDWR);
     snprintf(text, sizeof(text), "the RDMA connection with process %d has ended: %s: %s",
              link->process, what, why);
     verbs_fail(link->network, PEAL_STATUS_PEER_LOST, text);
+}
+
+void verbs_give_up(verbs_link *link)
+{
+    verbs_lose(link, "a plan cannot begin", "no memory");
+    shutdown(link->stream, SHUT_RDWR);
 }
 
 /* ---- turns ---- */
@@ -246,21 +251,20 @@ static bool part_has_arrived(verbs_end *end, uint64_t entries)
 }
 
 /* Nothing comes behind the farewell: what has been posted arrives first. */
-static void end_part(verbs_end *end)
+static void end_part(verbs_end *end, int64_t until_ns)
 {
     verbs_link *link = end->link;
-    int64_t until_ns = peal_clock_ns() + patience_ns;
     peal_backoff backoff = peal_backoff_of_processes();
     pthread_mutex_lock(&link->lock);
     const uint64_t entries = link->posted;
-    bool has_arrived = false;
+    verbs_sign(link);
+    bool has_arrived = part_has_arrived(end, entries);
     while (!has_arrived && peal_clock_ns() < until_ns) {
-        verbs_sign(link);
-        has_arrived = part_has_arrived(end, entries);
         pthread_mutex_unlock(&link->lock);
-        if (!has_arrived)
-            peal_backoff_wait(&backoff);
+        peal_backoff_wait(&backoff);
         pthread_mutex_lock(&link->lock);
+        verbs_sign(link); /* where there was no room before */
+        has_arrived = part_has_arrived(end, entries);
     }
     if (!has_arrived)
         verbs_lose(link, "a plan ends", "what was sent of it has not arrived within 2 s");
@@ -279,9 +283,10 @@ static void end_part(verbs_end *end)
 /* In a copy of the process that was forked the adapter's objects are the first one's. */
 static void detach(peal_network_plan *plan)
 {
+    const int64_t until_ns = peal_clock_ns() + patience_ns; /* for all parts together */
     for (int i = 0; plan->end && i < plan->count && !plan->network->is_disowned; i++)
         if (plan->end[i])
-            end_part(plan->end[i]);
+            end_part(plan->end[i], until_ns);
     free(plan->end);
     free(plan);
 }
@@ -298,7 +303,7 @@ static peal_status begin_part(peal_network_plan *plan, int index, uint32_t numbe
                                     "the connection with process %d has ended", pair->process);
     verbs_end *end = calloc(1, sizeof(*end));
     if (!end) {
-        verbs_lose(link, "a plan cannot begin", "no memory");
+        verbs_give_up(link);
         return status ? status : verbs_no_memory(diagnostics);
     }
     *end = (verbs_end){.link = link, .pair = pair, .number = number};
@@ -352,7 +357,6 @@ static peal_status open_any(const peal_network_site *site, bool has_own_rings,
     network->library = verbs_get();
     network->link = link;
     network->has_own_rings = has_own_rings;
-    pthread_mutex_init(&network->lock, NULL);
     *out = network;
     return PEAL_STATUS_OK;
 }
@@ -391,7 +395,6 @@ static void close_network(peal_network *network)
             verbs_free_link(network->link[p]);
         verbs_close_device(network);
     }
-    pthread_mutex_destroy(&network->lock);
     free(network->link);
     free(network);
 }

@@ -15,10 +15,9 @@
 
 enum {
     VERBS_TEXT_BYTES = 300,
-    VERBS_DEPTH = 256,       /* entries of a queue, at least */
-    VERBS_MOST_PARTS = 16,   /* of a message that is longer than the adapter takes */
-    VERBS_INLINE_BYTES = 12, /* a word, in an entry of 64 bytes */
-    VERBS_REGIONS = 64       /* of a plan and a process, to begin with */
+    VERBS_DEPTH = 256,      /* entries of a queue, at most */
+    VERBS_MOST_PARTS = 16,  /* of a message that is longer than the adapter takes */
+    VERBS_INLINE_BYTES = 12 /* a word, in an entry of 64 bytes */
 };
 
 /* ---- verbs_library.c: opened at run time ---- */
@@ -130,7 +129,6 @@ struct verbs_link {
 struct peal_network {
     const peal_network_site *site;
     const verbs_library *library;
-    pthread_mutex_t lock; /* of attach, and of what is opened */
     verbs_device device;
     _Atomic(verbs_link *) *link; /* by process; NULL: not connected */
     _Atomic bool has_failed;
@@ -149,8 +147,11 @@ struct peal_network_plan {
 peal_status verbs_no_memory(peal_diagnostics *diagnostics);
 /* Ends the job, once. */
 void verbs_fail(peal_network *network, peal_status status, const char *message);
-/* The connection has ended: what, and why. Who waits for the other end's words hears of it. */
+/* The connection has ended: what, and why. */
 void verbs_lose(verbs_link *link, const char *what, const char *why);
+/* The same as a plan begins and there is no memory to say so: the other end, which waits for words,
+ * finds the stream closed. */
+void verbs_give_up(verbs_link *link);
 /* With the link's lock: the other end has ended a plan. */
 void verbs_note_farewell(verbs_link *link, uint32_t number);
 
@@ -160,10 +161,10 @@ void verbs_note_farewell(verbs_link *link, uint32_t number);
 peal_status verbs_connect(peal_network *network, const peal_pair *pair, int count,
                           peal_diagnostics *diagnostics);
 void verbs_close_device(peal_network *network);
-/* A fresh queue is ready to be joined; joined, both ends may send. 0, or errno's value. */
-int verbs_begin_queue(const peal_network *network, struct ibv_qp *queue);
-int verbs_join_queue(const verbs_link *link, struct ibv_qp *queue, uint32_t first_packet,
-                     uint32_t other, uint32_t other_first_packet);
+/* A fresh queue is ready to be joined; joined, both ends may send. false, and errno: it is not. */
+bool verbs_begin_queue(const peal_network *network, struct ibv_qp *queue);
+bool verbs_join_queue(const verbs_link *link, struct ibv_qp *queue, uint32_t first_packet,
+                      uint32_t other, uint32_t other_first_packet);
 void verbs_free_link(verbs_link *link);
 /* Both send so many bytes and read so many, in small parts in turn: neither waits for room in the
  * other's socket. */

@@ -47,19 +47,6 @@ static peal_status cannot(peal_network *network, peal_diagnostics *diagnostics, 
 
 /* ---- streams ---- */
 
-static bool give(int stream, const void *data, size_t bytes)
-{
-    for (size_t done = 0; done < bytes;) {
-        ssize_t now = send(stream, (const char *)data + done, bytes - done, MSG_NOSIGNAL);
-        if (now < 0 && errno != EAGAIN && errno != EINTR)
-            return false;
-        done += now > 0 ? (size_t)now : 0;
-        if (now < 0)
-            poll(&(struct pollfd){stream, POLLOUT, 0}, 1, 100);
-    }
-    return true;
-}
-
 /* The next part of what is swapped; farewells of other plans may lie before it. */
 static peal_status read_part(verbs_link *link, char *to, size_t bytes)
 {
@@ -92,8 +79,9 @@ peal_status verbs_swap(verbs_link *link, const void *ours, size_t our_bytes, voi
         mine = mine < SWAP_BYTES ? mine : SWAP_BYTES;
         part = part < SWAP_BYTES ? part : SWAP_BYTES;
         const verbs_word head = {0, (uint32_t)mine};
-        if (mine && give(link->stream, &head, sizeof(head))) /* who has closed it: read tells */
-            give(link->stream, (const char *)ours + at, mine);
+        if (mine && peal_network_give(link->stream, &head,
+                                      sizeof(head))) /* who has closed it: read tells */
+            peal_network_give(link->stream, (const char *)ours + at, mine);
         if (part)
             status = read_part(link, (char *)theirs + at, part);
     }
@@ -194,18 +182,26 @@ void verbs_close_device(peal_network *network)
 
 /* ---- queues ---- */
 
-int verbs_begin_queue(const peal_network *network, struct ibv_qp *queue)
+/* It returns errno's value, which it need not have set. */
+static bool modify(const verbs_library *library, struct ibv_qp *queue, struct ibv_qp_attr *to,
+                   int mask)
+{
+    int error = library->ibv_modify_qp(queue, to, mask);
+    errno = error ? error : errno;
+    return !error;
+}
+
+bool verbs_begin_queue(const peal_network *network, struct ibv_qp *queue)
 {
     struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT,
                              .port_num = network->device.port,
                              .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
-    return network->library->ibv_modify_qp(queue, &to,
-                                           IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                                               IBV_QP_ACCESS_FLAGS);
+    return modify(network->library, queue, &to,
+                  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
-int verbs_join_queue(const verbs_link *link, struct ibv_qp *queue, uint32_t first_packet,
-                     uint32_t other, uint32_t other_first_packet)
+bool verbs_join_queue(const verbs_link *link, struct ibv_qp *queue, uint32_t first_packet,
+                      uint32_t other, uint32_t other_first_packet)
 {
     const verbs_library *library = link->network->library;
     const verbs_device *d = &link->network->device;
@@ -220,21 +216,19 @@ int verbs_join_queue(const verbs_link *link, struct ibv_qp *queue, uint32_t firs
                     .port_num = d->port,
                     .is_global = d->by_gid,
                     .grh = {.dgid = link->gid, .sgid_index = d->gid_index, .hop_limit = 64}}};
-    int error = library->ibv_modify_qp(queue, &to,
-                                       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-                                           IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                           IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    if (!modify(library, queue, &to,
+                IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+        return false;
     to = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
                               .timeout = TIMEOUT,
                               .retry_cnt = RETRIES,
                               .rnr_retry = RETRIES,
                               .sq_psn = first_packet,
                               .max_rd_atomic = 1};
-    return error ? error
-                 : library->ibv_modify_qp(queue, &to,
-                                          IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                                              IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                              IBV_QP_MAX_QP_RD_ATOMIC);
+    return modify(library, queue, &to,
+                  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 /* The queue that all plans' messages to a process share. */
@@ -255,7 +249,7 @@ static peal_status make_queue(verbs_link *link, peal_diagnostics *diagnostics)
                                              .max_inline_data = VERBS_INLINE_BYTES}};
     link->queue = library->ibv_create_qp(network->device.domain, &asked);
     link->depth = asked.cap.max_send_wr < VERBS_DEPTH ? asked.cap.max_send_wr : VERBS_DEPTH;
-    return link->queue && !verbs_begin_queue(network, link->queue)
+    return link->queue && verbs_begin_queue(network, link->queue)
                ? PEAL_STATUS_OK
                : cannot(network, diagnostics, "make a queue");
 }
@@ -327,7 +321,7 @@ static peal_status open_link(verbs_link *link, peal_status status, peal_diagnost
     link->mtu = own.mtu < other.mtu ? own.mtu : other.mtu;
     link->gid = other.gid;
     if (!status && link->queue &&
-        verbs_join_queue(link, link->queue, own.first_packet, other.queue, other.first_packet))
+        !verbs_join_queue(link, link->queue, own.first_packet, other.queue, other.first_packet))
         status = cannot(network, diagnostics, "connect a queue");
     atomic_store(&link->is_broken, status != PEAL_STATUS_OK);
     if (status) /* the other end may take it for good, and wait for more */

@@ -155,7 +155,7 @@ peal_status verbs_enroll(verbs_end *end, peal_status status, peal_diagnostics *d
         ours[pair->in_count].word = 1; /* it is ready */
     }
     if (!ours || !theirs) {
-        verbs_lose(end->link, "a plan cannot begin", "no memory");
+        verbs_give_up(end->link);
     } else {
         peal_status swapped = verbs_swap(end->link, ours, ours_bytes, theirs, theirs_bytes);
         status = status ? status : swapped;
