@@ -19,6 +19,7 @@ enum {
     MOST_BYTES = 64 << 20, /* of a message */
     MOST_PARTS = 63,       /* 16-byte parts of an entry */
     SLOW_NS = 50000,
+    LATE_NS = 5000000,
     BURST = 8,            /* entries of a queue in a turn */
     COMPLETION_RECORD = 0 /* word of a completion ring's record: what has been consumed */
 };
@@ -285,6 +286,13 @@ static hca_queue *peer_of(hca_world *world, const hca_queue *q)
     return answers && (kill(peer->pid, 0) == 0 || errno == EPERM) ? peer : NULL;
 }
 
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
 static uint8_t do_entry(hca_world *world, hca_queue *q, const entry *e, uint32_t *bytes)
 {
     const hca_queue *peer = peer_of(world, q);
@@ -330,6 +338,7 @@ static void execute(hca_world *world, hca_queue *q, uint32_t number)
                               .fetched = e.parts < 4 ? e.parts * 16 : HCA_ENTRY_BYTES};
     memcpy(w->copy, e.byte, w->fetched);
     q->executed = (uint16_t)(q->executed + (e.parts + 3) / 4);
+    q->worked_ns = world->form.is_late ? now_ns() : 0;
     if (world->form.is_slow)
         nanosleep(&(struct timespec){.tv_nsec = SLOW_NS}, NULL);
     atomic_fetch_add(&world->counts.entries, 1);
@@ -381,6 +390,13 @@ static bool look_at_register(hca_world *world, const hca_queue *q)
     return found;
 }
 
+/* Late: as many others have been executed, or nothing has for a while. */
+static bool is_due(const hca_world *world, const hca_queue *q)
+{
+    return !world->form.is_late || q->waiting > HCA_WAITING / 2 ||
+           now_ns() - q->worked_ns > LATE_NS;
+}
+
 bool hca_turn(hca_world *world, int32_t pid)
 {
     bool found = false;
@@ -402,12 +418,8 @@ bool hca_turn(hca_world *world, int32_t pid)
             execute(world, q, i);
             found = true;
         }
-        /* Late: as the queue has nothing to do, or its places are taken. */
-        while (q->waiting > 0 && (!world->form.is_late || q->executed == q->rung)) {
+        while (q->waiting > 0 && is_due(world, q))
             acknowledge(world, q, i);
-            if (world->form.is_late)
-                break;
-        }
     }
     return found;
 }

@@ -13,7 +13,8 @@ WRONG, DIFFERS, REFUSED = 99, 1, 2
 CASES = [("number", "", WRONG, "it says queue"), ("queue", "", WRONG, "a doorbell for queue 0x2001"), ("key", "", REFUSED, ""),
          ("slot", "", DIFFERS, "byte 0 is wrong"), ("early", "--slow", DIFFERS, "is wrong"),
          ("order", "--steps", WRONG, "doorbell of entry 1 before its record, which says 0"),
-         ("half", "--steps", WRONG, "or half of one"), ("overrun", "", WRONG, "overrun"), ("taken", "", WRONG, "is full")]
+         ("half", "--steps", WRONG, "or half of one"), ("overrun", "", WRONG, "overrun"), ("taken", "", WRONG, "is full"),
+         ("reuse", "--late", WRONG, "was changed before it was acknowledged")]
 
 
 class Mutants(unittest.TestCase):

@@ -76,6 +76,7 @@ typedef struct hca_queue {
     uint16_t executed, rung;
     _Atomic uint32_t seen; /* by_steps: the record as it was at the last store to the register */
     uint16_t first_waiting, waiting; /* of these */
+    int64_t worked_ns;               /* when the last entry was executed; only if it is late */
     hca_unacknowledged wait[HCA_WAITING];
 } hca_queue;
 
