@@ -93,9 +93,8 @@ static const option_info table[] = {
     {"backend", 0, true, ON_A_SPEC | VERB_BENCH, OPTION_BACKEND, "auto, host or cuda"},
     {"lower", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN, OPTION_LOWER, PEAL_LOWERING_WORDS},
     {"transport", 0, true, ON_A_SPEC, OPTION_TRANSPORT,
-     "auto, p2p, p2p:vmm, p2p:ipc or shm, perhaps with +tcp, +ucx, +verbs or +mlx5, or tcp, ucx, "
-     "verbs or mlx5 "
-     "alone"},
+     "auto, p2p, p2p:vmm, p2p:ipc or shm, perhaps with +tcp, +ucx, +verbs or +mlx5, "
+     "or tcp, ucx, verbs or mlx5 alone"},
     {"verify", 0, false, VERB_RUN, OPTION_VERIFY, NULL},
     {"verify-ranks", 0, true, VERB_RUN, OPTION_VERIFY_RANKS, "a number of ranks, 1 to 1048576"},
     {"watch", 0, true, VERB_RUN, OPTION_WATCH, "nan or inf, with =STEPS between two looks"},
