@@ -142,7 +142,7 @@ peal_status peal_poster_start(peal_poster *self)
 
 /* What has been posted leaves by the time that the plan's deadline allows, or longer while others
  * are at work. */
-static peal_status settle(peal_poster *self, int64_t deadline_ns)
+peal_status peal_poster_settle(peal_poster *self, int64_t deadline_ns)
 {
     const int64_t slice_ns = 1000000;
     peal_session *session = self->session;
@@ -170,7 +170,7 @@ peal_status peal_poster_end(peal_poster *self, int64_t deadline_ns)
     atomic_store(&self->stops, true);
     pthread_join(self->thread, NULL);
     self->runs = false;
-    return settle(self, deadline_ns);
+    return peal_poster_settle(self, deadline_ns);
 }
 
 double peal_poster_seconds(const peal_poster *self)

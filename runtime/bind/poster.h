@@ -17,6 +17,8 @@ void peal_poster_destroy(peal_poster *poster);
 peal_status peal_poster_start(peal_poster *poster);
 /* Once the device stores nothing any more: what it has raised is posted and sent. */
 peal_status peal_poster_end(peal_poster *poster, int64_t deadline_ns);
+/* What others have rung for is sent. */
+peal_status peal_poster_settle(peal_poster *poster, int64_t deadline_ns);
 /* Of processors, so far. */
 double peal_poster_seconds(const peal_poster *poster);
 

@@ -23,6 +23,7 @@ struct peal_bound_puts {
     put_place **place; /* by rank here: by channel, flag and credit */
     peal_network_plan *plan;
     peal_poster *poster; /* NULL: the backend tells what it stores */
+    bool rings;          /* it has asked for doorbells: nothing is to be posted */
     const char **edge;   /* by pair: one that goes between them */
     peal_probe *probe;   /* NULL: nothing is to be tried (any more) */
 };
@@ -173,6 +174,57 @@ static bool others_run(void *user)
     return peal_session_others_run(puts->session);
 }
 
+/* ---- what the backend rings for ---- */
+
+static peal_status doorbell(void *user, int index, int channel, bool credit,
+                            peal_network_doorbell *out)
+{
+    peal_bound_puts *puts = user;
+    put_place place = puts->place[index][2 * channel + credit];
+    puts->rings = true;
+    return puts->network->engine->doorbell(puts->plan, place.pair, place.put, out);
+}
+
+static bool ahead(void *user, int index, int channel, bool credit, uint64_t message)
+{
+    const peal_bound_puts *puts = user;
+    put_place place = puts->place[index][2 * channel + credit];
+    return puts->network->engine->ahead(puts->plan, place.pair, place.put, message);
+}
+
+static int stores(void *user, int index, int channel, bool credit, uint64_t message,
+                  peal_network_store out[PEAL_NETWORK_STORES])
+{
+    const peal_bound_puts *puts = user;
+    put_place place = puts->place[index][2 * channel + credit];
+    return puts->network->engine->stores(puts->plan, place.pair, place.put, message, out);
+}
+
+static void silence(void *user)
+{
+    const peal_bound_puts *puts = user;
+    puts->network->engine->silence(puts->plan);
+}
+
+/* ---- all of it ---- */
+
+static void fill_hook(peal_bound_puts *puts)
+{
+    const peal_network_ops *engine = puts->network->engine;
+    if (engine->due_from)
+        puts->hook.due_from = due_from;
+    if (engine->expect) {
+        puts->hook.expect = expect;
+        puts->hook.withdraw = withdraw;
+    }
+    if (engine->doorbell) {
+        puts->hook.doorbell = doorbell;
+        puts->hook.ahead = ahead;
+        puts->hook.stores = stores;
+        puts->hook.silence = silence;
+    }
+}
+
 peal_status peal_bound_puts_create(const peal_binding *binding, peal_transport_kind kind,
                                    peal_bound_puts **out)
 {
@@ -195,12 +247,8 @@ peal_status peal_bound_puts_create(const peal_binding *binding, peal_transport_k
     peal_status status = bind_all(puts, binding);
     if (!status)
         status = peal_session_open_network(binding->session, kind, &puts->network);
-    if (!status && puts->network->engine->due_from)
-        puts->hook.due_from = due_from;
-    if (!status && puts->network->engine->expect) {
-        puts->hook.expect = expect;
-        puts->hook.withdraw = withdraw;
-    }
+    if (!status)
+        fill_hook(puts);
     if (!status) /* the number is the same in all processes */
         status =
             puts->network->engine->attach(puts->network->opened, (uint32_t)binding->key, puts->pair,
@@ -237,12 +285,15 @@ void peal_bound_puts_end_try(peal_bound_puts *puts)
 
 peal_status peal_bound_puts_start(peal_bound_puts *puts)
 {
-    return puts ? peal_poster_start(puts->poster) : PEAL_STATUS_OK;
+    return puts && !puts->rings ? peal_poster_start(puts->poster) : PEAL_STATUS_OK;
 }
 
 peal_status peal_bound_puts_end(peal_bound_puts *puts, int64_t deadline_ns)
 {
-    return puts ? peal_poster_end(puts->poster, deadline_ns) : PEAL_STATUS_OK;
+    if (!puts || !puts->poster)
+        return PEAL_STATUS_OK;
+    return puts->rings ? peal_poster_settle(puts->poster, deadline_ns)
+                       : peal_poster_end(puts->poster, deadline_ns);
 }
 
 double peal_bound_puts_seconds(const peal_bound_puts *puts)

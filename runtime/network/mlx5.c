@@ -195,6 +195,8 @@ static bool reap_ring(verbs_end *end, mlx5_ring *ring)
 bool mlx5_reap(verbs_end *end)
 {
     bool all = true;
+    if (end->is_silent)
+        return true;
     for (int i = 0; i < end->ring_count; i++)
         all &= reap_ring(end, &end->ring[i]);
     return all || atomic_load(&end->link->is_broken);
@@ -260,7 +262,7 @@ void mlx5_post(verbs_end *end, int number, uint64_t more)
 {
     mlx5_ring *ring = &end->ring[number];
     ring->due += more;
-    if (atomic_load(&end->link->is_broken))
+    if (end->is_silent || atomic_load(&end->link->is_broken))
         return;
     while (ring->built < ring->due && has_room(end, ring, 1))
         build(end, number);
@@ -286,6 +288,8 @@ void mlx5_doorbell_of(verbs_end *end, int number, peal_network_doorbell *out)
 bool mlx5_write_ahead(verbs_end *end, int number, uint64_t message)
 {
     mlx5_ring *ring = &end->ring[number];
+    if (end->is_silent)
+        return message <= ring->built;
     if (message > ring->built && !has_room(end, ring, message - ring->built))
         return false;
     while (ring->built < message)
@@ -302,4 +306,16 @@ int mlx5_stores(verbs_end *end, int number, uint64_t message,
     ring->due = message > ring->due ? message : ring->due;
     end->out[number].due = put->first + ring->due * put->quantum;
     return PEAL_NETWORK_STORES;
+}
+
+/* Entries that are rung for from now on are flushed. */
+void mlx5_silence(verbs_end *end)
+{
+    struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+    if (end->is_silent)
+        return;
+    end->is_silent = true;
+    for (int i = 0; i < end->ring_count; i++)
+        if (end->ring[i].queue)
+            end->link->network->library->ibv_modify_qp(end->ring[i].queue, &error, IBV_QP_STATE);
 }

@@ -70,7 +70,9 @@ void mlx5_doorbell_of(verbs_end *end, int number, peal_network_doorbell *out);
 bool mlx5_write_ahead(verbs_end *end, int number, uint64_t message);
 int mlx5_stores(verbs_end *end, int number, uint64_t message,
                 peal_network_store out[PEAL_NETWORK_STORES]);
-/* Takes completions of all rings; true: everything that was rung for has arrived. */
+/* What is written ahead and rung for from now on is not sent: the queues take no more. */
+void mlx5_silence(verbs_end *end);
+/* Takes completions of all rings; true: everything that was rung for has arrived, or never will. */
 bool mlx5_reap(verbs_end *end);
 
 #endif

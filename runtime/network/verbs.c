@@ -238,6 +238,18 @@ static int stores(peal_network_plan *plan, int pair, int number, uint64_t messag
     return count;
 }
 
+static void silence(peal_network_plan *plan)
+{
+    for (int i = 0; i < plan->count; i++) {
+        verbs_end *end = plan->end[i];
+        if (!end)
+            continue;
+        pthread_mutex_lock(&end->link->lock);
+        mlx5_silence(end);
+        pthread_mutex_unlock(&end->link->lock);
+    }
+}
+
 /* ---- plans ---- */
 
 /* Whether what was posted up to `entries`, and in the plan's own rings, has arrived. */
@@ -428,4 +440,5 @@ const peal_network_ops peal_network_mlx5 = {
     .doorbell = doorbell,
     .ahead = ahead,
     .stores = stores,
+    .silence = silence,
 };

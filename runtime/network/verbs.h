@@ -92,6 +92,7 @@ typedef struct verbs_end {
     const peal_pair *pair; /* NULL: the plan has ended here */
     uint32_t number;
     bool has_farewell; /* the other end has ended it */
+    bool is_silent;    /* what others ring for is not sent any more */
     verbs_put *out;
     verbs_region *region;
     int region_count;

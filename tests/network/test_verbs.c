@@ -80,6 +80,46 @@ static void a_full_queue_waits(void **state)
     close_job(&j);
 }
 
+/* As a stream would. */
+static void ring(const pair_plan *p, int put, uint64_t message)
+{
+    peal_network_store store[PEAL_NETWORK_STORES];
+    int count = verbs->stores(p->attached[1], 0, put, message, store);
+    for (int i = 0; i < count; i++) {
+        atomic_thread_fence(memory_order_seq_cst);
+        if (store[i].bytes == sizeof(uint32_t))
+            *(volatile uint32_t *)store[i].at = (uint32_t)store[i].value;
+        else
+            *(volatile uint64_t *)store[i].at = store[i].value;
+    }
+}
+
+/* Of credits written ahead those leave that are rung for before it. */
+static void a_silent_plan_sends_nothing(void **state)
+{
+    job j;
+    pair_plan p;
+    (void)state;
+    if (!verbs->silence)
+        skip();
+    open_job(&j, verbs, 0);
+    attach_plan(&j, &p, 1);
+    assert_true(verbs->ahead(p.attached[1], 0, CHANNELS, 3));
+    ring(&p, CHANNELS, 2);
+    const time_t begin = time(NULL);
+    while (p.from[0][0].credit != 2 * quantum_of(2) && time(NULL) < begin + 20)
+        sched_yield();
+    verbs->silence(p.attached[1]);
+    ring(&p, CHANNELS, 3);
+    assert_false(verbs->ahead(p.attached[1], 0, CHANNELS, 4));
+    assert_true(verbs->settle(j.side[1].network));
+    assert_true(send_next(&p, 0, 4)); /* goes nowhere */
+    free_plan(&p);
+    assert_int_equal(p.from[0][0].credit, 2 * quantum_of(2));
+    assert_int_equal(j.side[1].failure, 0);
+    close_job(&j);
+}
+
 static void a_closed_stream_is_told(void **state)
 {
     job j;
@@ -131,6 +171,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_message_without_a_slot_is_told),
         cmocka_unit_test(plans_follow_each_other),
         cmocka_unit_test(a_full_queue_waits),
+        cmocka_unit_test(a_silent_plan_sends_nothing),
         cmocka_unit_test(a_closed_stream_is_told),
         cmocka_unit_test(a_fork_leaves_the_connections),
     };

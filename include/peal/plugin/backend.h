@@ -3,6 +3,7 @@
 #define PEAL_PLUGIN_BACKEND_H
 
 #include <peal/plugin/atomic.h>
+#include <peal/plugin/network.h>
 #include <peal/plugin/schedule.h>
 
 typedef struct peal_diagnostics peal_diagnostics;
@@ -177,6 +178,14 @@ typedef struct peal_network_hook {
     bool (*settle)(void *user);            /* a turn; true: nothing is left to be sent */
     /* Whether another process is at work, and so may have no time to take what is sent. */
     bool (*others_run)(void *user);
+    /* As in peal_network_ops, of the flag or the credit of a channel: NULL, all four, if the engine
+     * has none. Who has asked for a doorbell rings for all that the plan sends. */
+    peal_status (*doorbell)(void *user, int index, int channel, bool credit,
+                            peal_network_doorbell *out);
+    bool (*ahead)(void *user, int index, int channel, bool credit, uint64_t message);
+    int (*stores)(void *user, int index, int channel, bool credit, uint64_t message,
+                  peal_network_store out[PEAL_NETWORK_STORES]);
+    void (*silence)(void *user);
 } peal_network_hook;
 
 typedef struct peal_backend_desc {

@@ -127,7 +127,7 @@ typedef struct peal_network_ops {
         peal_network *network); /* a turn; true: nothing is left to be sent, or ever will */
     void (*disown)(peal_network *network); /* in a copy of the process that was forked */
     void (*close)(peal_network *network);
-    /* Messages that others ring for, without a thread of this process. NULL, all three: the engine
+    /* Messages that others ring for, without a thread of this process. NULL, all four: the engine
      * has none; else each is as due: any thread, one at a time for a put. A put is rung for here,
      * by due, or there, not by both at a time. */
     peal_status (*doorbell)(peal_network_plan *plan, int pair, int put, peal_network_doorbell *out);
@@ -141,6 +141,10 @@ typedef struct peal_network_ops {
      * made. */
     int (*stores)(peal_network_plan *plan, int pair, int put, uint64_t message,
                   peal_network_store out[PEAL_NETWORK_STORES]);
+    /* From now on no message of the plan leaves, whoever rings, until it ends: after a failure,
+     * when who rings goes on without having waited. Its words and slots still take what comes,
+     * unless the engine cannot part the two. Any thread; more than once is fine. */
+    void (*silence)(peal_network_plan *plan);
 } peal_network_ops;
 
 #endif
