@@ -15,6 +15,7 @@ static const struct lowering_key {
 } keys[] = {{"signal", {"fused", "kernel", "memop"}, 0, 0},
             {"copy", {"kernel", "engine"}, 0, 0},
             {"until", {"unroll", "while"}, 0, 0},
+            {"network", {"word", "doorbell"}, 0, 0},
             {"order", {"tiles", "grid", "tickets", "paper"}, 0, 0},
             {"lanes", {NULL}, 1, 2},
             {"plain", {NULL}, 0, INT64_MAX},

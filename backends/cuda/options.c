@@ -3,6 +3,7 @@
 
 #include "backends/cuda/fused/dispatchers/dispatcher.h"
 #include "backends/cuda/fused/fused.h"
+#include "backends/cuda/lower/doorbell.h"
 #include "backends/cuda/lower/predicate.h"
 #include "base/lowering.h"
 
@@ -39,6 +40,10 @@ static bool apply(const char *text, size_t length, peal_cuda_options *out)
         out->until = PEAL_CUDA_UNTIL_UNROLL;
     else if (is_word(text, key, "until") && is_word(value, rest, "while"))
         out->until = PEAL_CUDA_UNTIL_WHILE;
+    else if (is_word(text, key, "network") && is_word(value, rest, "word"))
+        out->network = PEAL_CUDA_NETWORK_WORD;
+    else if (is_word(text, key, "network") && is_word(value, rest, "doorbell"))
+        out->network = PEAL_CUDA_NETWORK_DOORBELL;
     else if (is_word(text, key, "order") && peal_cuda_dispatcher_find(value, rest))
         out->dispatcher = peal_cuda_dispatcher_find(value, rest);
     else if (is_word(text, key, "lanes") && number >= 1 && number <= PEAL_CUDA_LANES)
@@ -171,6 +176,33 @@ static bool folds_always(const peal_cuda_plan *plan)
     return false;
 }
 
+peal_status peal_cuda_options_refuse_doorbells(const peal_cuda_plan *plan, const char *why)
+{
+    return peal_report(plan->desc.diagnostics, PEAL_E_NO_DOORBELLS, PEAL_CUDA_NOWHERE,
+                       "--lower network=word has a thread post the messages",
+                       "the stream cannot ring for messages to other hosts: %s", why);
+}
+
+/* Whether mode stream rings for messages to other hosts. A memory operation, unlike a kernel, does
+ * not see that a wait has been given up: so all waits are such operations, which end when the
+ * message is there, or when the host, which has silenced the network, lets them go on. */
+static peal_status choose_doorbells(peal_cuda_plan *plan)
+{
+    char reason[PEAL_CUDA_REASON_BYTES];
+
+    plan->options.marks = PEAL_CUDA_MARKS;
+    if (plan->desc.mode != PEAL_MODE_STREAM || plan->options.network == PEAL_CUDA_NETWORK_WORD)
+        return PEAL_STATUS_OK;
+    plan->options.rings = peal_cuda_doorbells_are_there(plan, reason);
+    if (!plan->options.rings)
+        return plan->options.network == PEAL_CUDA_NETWORK_DOORBELL
+                   ? peal_cuda_options_refuse_doorbells(plan, reason)
+                   : PEAL_STATUS_OK;
+    plan->options.marks = PEAL_CUDA_RINGING_MARKS;
+    plan->options.signal = PEAL_CUDA_SIGNAL_MEMOP;
+    return PEAL_STATUS_OK;
+}
+
 peal_status peal_cuda_options_choose(peal_cuda_plan *plan)
 {
     const peal_schedule *schedule = plan->desc.rank[0].schedule;
@@ -214,6 +246,9 @@ peal_status peal_cuda_options_choose(peal_cuda_plan *plan)
                 : 1;
     if (plan->desc.embedded)
         plan->options.lanes = 1; /* the application's stream */
+    peal_status status = choose_doorbells(plan);
+    if (status)
+        return status;
     /* Kernels of two processes take turns on a GPU: a kernel that waits would keep the other
      * process's off it. */
     if (schedule->machine && schedule->machine->shares_device)

@@ -13,6 +13,9 @@ bool peal_cuda_options_parse(const char *text, peal_cuda_options *out);
 /* Sets the plan's options, and refuses what its mode or its GPU cannot do. */
 peal_status peal_cuda_options_choose(peal_cuda_plan *plan);
 
+/* Reports why the plan's stream cannot ring for messages to other hosts (PEAL_E_NO_DOORBELLS). */
+peal_status peal_cuda_options_refuse_doorbells(const peal_cuda_plan *plan, const char *why);
+
 /* What the words change in the persistent kernel's text. Words that are not understood change
  * nothing: they are reported when the plan is made. */
 peal_cuda_fused_text peal_cuda_options_fused_text(const char *text);

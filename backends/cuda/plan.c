@@ -5,8 +5,10 @@
 #include "backends/cuda/executor.h"
 #include "backends/cuda/fused/fused.h"
 #include "backends/cuda/graph/graph.h"
+#include "backends/cuda/lower/doorbell.h"
 #include "backends/cuda/lower/predicate.h"
 #include "backends/cuda/options.h"
+#include "backends/cuda/stream/batch.h"
 #include "backends/cuda/stream/stream_sink.h"
 #include "base/clock.h"
 
@@ -80,7 +82,7 @@ static peal_status create_lanes(peal_cuda_plan *plan)
                 result = driver->cuEventCreate_(&lane->join, CU_EVENT_DISABLE_TIMING);
             if (!result && plan->keeps_order && plan->desc.mode == PEAL_MODE_GRAPH)
                 result = driver->cuEventCreate_(&lane->sent_event, CU_EVENT_DISABLE_TIMING);
-            for (int m = 0; m < PEAL_CUDA_MARKS && !result; m++)
+            for (int m = 0; m < plan->options.marks && !result; m++)
                 result = driver->cuEventCreate_(&lane->mark[m], CU_EVENT_DISABLE_TIMING);
         }
     }
@@ -127,6 +129,28 @@ static peal_status warm_up(peal_cuda_plan *plan)
     return result ? no_stream(plan, result) : PEAL_STATUS_OK;
 }
 
+/* The driver may refuse an adapter's registers: then a thread posts what goes to other hosts. */
+static peal_status bind_doorbells(peal_cuda_plan *plan)
+{
+    char reason[PEAL_CUDA_REASON_BYTES];
+    bool rings = plan->options.rings;
+
+    for (int r = 0; r < plan->rank_count && rings; r++)
+        rings = peal_cuda_doorbells_bind(&plan->rank[r], reason);
+    if (rings) {
+        plan->batch = peal_cuda_batch_create(plan);
+        plan->desc.network->take_over(plan->desc.network->user);
+    }
+    if (rings || !plan->options.rings)
+        return PEAL_STATUS_OK;
+    for (int r = 0; r < plan->rank_count; r++)
+        peal_cuda_doorbells_release(&plan->rank[r]);
+    plan->options.rings = false;
+    return plan->options.network == PEAL_CUDA_NETWORK_DOORBELL
+               ? peal_cuda_options_refuse_doorbells(plan, reason)
+               : PEAL_STATUS_OK;
+}
+
 static peal_status arm(peal_cuda_plan *plan)
 {
     const peal_schedule *first = plan->desc.rank[0].schedule;
@@ -165,6 +189,8 @@ static peal_status arm(peal_cuda_plan *plan)
                                                      .verdict = peal_cuda_verdict_read,
                                                      .diagnostics = plan->emission.late};
     }
+    if (!status)
+        status = bind_doorbells(plan);
     if (!status)
         status = peal_cuda_plan_upload(plan);
     if (!status)
@@ -293,7 +319,7 @@ static void destroy_rank(const peal_cuda_plan *plan, peal_cuda_rank *rank)
 
     for (int l = 0; l < rank->lanes; l++) {
         peal_cuda_lane *lane = &rank->lane[l];
-        for (int m = 0; m < PEAL_CUDA_MARKS; m++)
+        for (int m = 0; m < PEAL_CUDA_RINGING_MARKS; m++)
             if (lane->mark[m])
                 driver->cuEventDestroy_(lane->mark[m]);
         if (lane->join)
@@ -317,6 +343,8 @@ static void destroy_on_device(peal_cuda_plan *plan)
     peal_cuda_interop_destroy(plan);
     for (int r = 0; r < plan->rank_count; r++)
         destroy_rank(plan, &plan->rank[r]);
+    for (int r = 0; r < plan->rank_count; r++)
+        peal_cuda_doorbells_release(&plan->rank[r]);
     peal_cuda_mapped_destroy(plan);
     if (plan->tables_device)
         plan->driver->cuMemFree_(plan->tables_device);

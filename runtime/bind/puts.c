@@ -23,7 +23,7 @@ struct peal_bound_puts {
     put_place **place; /* by rank here: by channel, flag and credit */
     peal_network_plan *plan;
     peal_poster *poster; /* NULL: the backend tells what it stores */
-    bool rings;          /* it has asked for doorbells: nothing is to be posted */
+    bool rings;          /* the backend does: nothing is to be posted */
     const char **edge;   /* by pair: one that goes between them */
     peal_probe *probe;   /* NULL: nothing is to be tried (any more) */
 };
@@ -176,12 +176,17 @@ static bool others_run(void *user)
 
 /* ---- what the backend rings for ---- */
 
+static void take_over(void *user)
+{
+    peal_bound_puts *puts = user;
+    puts->rings = true;
+}
+
 static peal_status doorbell(void *user, int index, int channel, bool credit,
                             peal_network_doorbell *out)
 {
-    peal_bound_puts *puts = user;
+    const peal_bound_puts *puts = user;
     put_place place = puts->place[index][2 * channel + credit];
-    puts->rings = true;
     return puts->network->engine->doorbell(puts->plan, place.pair, place.put, out);
 }
 
@@ -218,6 +223,7 @@ static void fill_hook(peal_bound_puts *puts)
         puts->hook.withdraw = withdraw;
     }
     if (engine->doorbell) {
+        puts->hook.take_over = take_over;
         puts->hook.doorbell = doorbell;
         puts->hook.ahead = ahead;
         puts->hook.stores = stores;
@@ -294,6 +300,11 @@ peal_status peal_bound_puts_end(peal_bound_puts *puts, int64_t deadline_ns)
         return PEAL_STATUS_OK;
     return puts->rings ? peal_poster_settle(puts->poster, deadline_ns)
                        : peal_poster_end(puts->poster, deadline_ns);
+}
+
+bool peal_bound_puts_are_rung_for(const peal_bound_puts *puts)
+{
+    return puts && puts->rings;
 }
 
 double peal_bound_puts_seconds(const peal_bound_puts *puts)

@@ -27,6 +27,8 @@ void peal_bound_puts_sum(const peal_bound_puts *puts, int process, uint64_t *sen
  * peal_backend_hooks: their words run away from each other.) */
 peal_status peal_bound_puts_start(peal_bound_puts *puts);
 peal_status peal_bound_puts_end(peal_bound_puts *puts, int64_t deadline_ns);
+/* Whether the backend rings for messages itself: nothing is posted. NULL: false. */
+bool peal_bound_puts_are_rung_for(const peal_bound_puts *puts);
 /* Of processors that this took so far. */
 double peal_bound_puts_seconds(const peal_bound_puts *puts);
 /* NULL: there are none. */

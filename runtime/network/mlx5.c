@@ -276,13 +276,13 @@ void mlx5_post(verbs_end *end, int number, uint64_t more)
 void mlx5_doorbell_of(verbs_end *end, int number, peal_network_doorbell *out)
 {
     const mlx5_ring *ring = &end->ring[number];
-    const uintptr_t page = (uintptr_t)ring->bell & ~(uintptr_t)(MLX5_PAGE_BYTES - 1);
-    *out =
-        (peal_network_doorbell){.size = sizeof(*out),
-                                .pages = {{end->link->network->arena->at, MLX5_ARENA_BYTES, false},
-                                          {(void *)page, MLX5_PAGE_BYTES, true}},
-                                .page_count = 2,
-                                .ahead = (int64_t)most_messages(ring)};
+    const uintptr_t mask = ~(uintptr_t)(MLX5_PAGE_BYTES - 1);
+    *out = (peal_network_doorbell){
+        .size = sizeof(*out),
+        .pages = {{(void *)((uintptr_t)ring->record & mask), MLX5_PAGE_BYTES, false},
+                  {(void *)((uintptr_t)ring->bell & mask), MLX5_PAGE_BYTES, true}},
+        .page_count = 2,
+        .ahead = (int64_t)most_messages(ring)};
 }
 
 bool mlx5_write_ahead(verbs_end *end, int number, uint64_t message)

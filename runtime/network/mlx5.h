@@ -14,7 +14,7 @@ enum {
     MLX5_RING_BYTES = 4 << 20,    /* for the rings of a plan with a process */
     MLX5_MOST_ENTRIES = 8192,     /* of a ring */
     MLX5_LEAST_ENTRIES = 64,
-    MLX5_PAGE_BYTES = 4096 /* of registers */
+    MLX5_PAGE_BYTES = 4096 /* of registers, and of records */
 };
 
 /* ---- mlx5_memory.c ---- */

@@ -141,6 +141,16 @@ peal_status peal_plan_whole_steps(const peal_plan *plan, int64_t least, int64_t 
     return status;
 }
 
+/* What is said behind a transport's name: who posts its messages, where that is not always a thread
+ * of the host. */
+static const char *who_posts(const peal_plan *plan, peal_transport_kind kind)
+{
+    if (!plan->machine.accelerator || kind != PEAL_TRANSPORT_MLX5)
+        return "";
+    return peal_bound_puts_are_rung_for(plan->binding.puts) ? " (rung for by streams)"
+                                                            : " (posted by a thread)";
+}
+
 void peal_plan_describe(const peal_plan *plan, char *text, size_t bytes)
 {
     int dims[PEAL_RANK_AXES];
@@ -154,9 +164,10 @@ void peal_plan_describe(const peal_plan *plan, char *text, size_t bytes)
     for (int k = 0; k < PEAL_TRANSPORT_COUNT; k++)
         if (plan->transports >> k & 1) {
             size_t used = strlen(paths);
-            snprintf(paths + used, sizeof(paths) - used, "%s%s", used ? "+" : "",
+            snprintf(paths + used, sizeof(paths) - used, "%s%s%s", used ? "+" : "",
                      k == PEAL_TRANSPORT_P2P ? peal_path_name(plan->machine.path)
-                                             : peal_transport_name((peal_transport_kind)k));
+                                             : peal_transport_name((peal_transport_kind)k),
+                     who_posts(plan, (peal_transport_kind)k));
         }
     if (plan->machine.accelerator) {
         snprintf(device, sizeof(device), " on ");

@@ -208,12 +208,25 @@ void *mmap(void *at, size_t bytes, int rights, int flags, int file, off_t offset
     return c ? map_registers(c, bytes, offset) : REAL(mmap)(at, bytes, rights, flags, file, offset);
 }
 
-int munmap(void *at, size_t bytes)
+static bool is_of_world(const void *at)
 {
     const char *byte = at;
-    if (world && byte >= (char *)world && byte < (char *)(world + 1))
-        return 0;
-    return REAL(munmap)(at, bytes);
+    return world && byte >= (char *)world && byte < (char *)(world + 1);
+}
+
+/* Who would have registers at another address, too, has them where each store is seen. */
+void *mremap(void *at, size_t bytes, size_t new_bytes, int flags, ...)
+{
+    va_list more;
+    va_start(more, flags);
+    void *to = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
+    va_end(more);
+    return bytes == 0 && is_of_world(at) ? at : REAL(mremap)(at, bytes, new_bytes, flags, to);
+}
+
+int munmap(void *at, size_t bytes)
+{
+    return is_of_world(at) ? 0 : REAL(munmap)(at, bytes);
 }
 
 ssize_t write(int file, const void *from, size_t bytes)

@@ -39,7 +39,6 @@
     }
 
 RECORDED(cuCtxEnablePeerAccess)
-RECORDED(cuStreamBatchMemOp)
 RECORDED(cuStreamGetCaptureInfo)
 RECORDED(cuStreamUpdateCaptureDependencies)
 RECORDED(cuLaunchHostFunc)

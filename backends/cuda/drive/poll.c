@@ -51,6 +51,8 @@ bool peal_cuda_poll_once(peal_cuda_plan *plan, peal_backoff *backoff)
     double now = peal_clock_s(), deadline = 1e-9 * (double)plan->desc.deadline_ns;
     double jump = (deadline < 4 ? deadline / 4 : 1) + 0.1;
 
+    if (plan->options.rings) /* nobody else looks after the network */
+        plan->desc.network->progress(plan->desc.network->user);
     if (!peal_cuda_check_failure(plan))
         return false;
     if (now - plan->run->last_poll >
@@ -149,10 +151,10 @@ bool peal_cuda_within_lookahead(peal_cuda_rank *rank, bool *is_within)
     }
     for (int l = 0; l < rank->lanes && ok && *is_within; l++) {
         peal_cuda_lane *lane = &rank->lane[l];
-        while (lane->marks - lane->marks_passed >= PEAL_CUDA_MARKS && ok && *is_within) {
+        uint64_t marks = (uint64_t)plan->options.marks;
+        while (lane->marks - lane->marks_passed >= marks && ok && *is_within) {
             *is_within =
-                has_passed(plan,
-                           driver->cuEventQuery_(lane->mark[lane->marks_passed % PEAL_CUDA_MARKS]),
+                has_passed(plan, driver->cuEventQuery_(lane->mark[lane->marks_passed % marks]),
                            &ok);
             lane->marks_passed += *is_within;
         }

@@ -24,8 +24,10 @@
  * leads from each kernel that writes flags to each later wait; then every order that the edges
  * allow is one as above. */
 #include "backends/cuda/drive/run.h"
+#include "backends/cuda/lower/doorbell.h"
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/sink.h"
+#include "base/clock.h"
 
 /* ---- program order ---- */
 
@@ -89,11 +91,24 @@ static bool flush_flags(peal_cuda_rank *rank, const peal_cuda_lane *mine)
     return ok;
 }
 
+/* That an adapter has sent messages is progress, which no event of a stream tells. */
+static bool has_room_to_ring(peal_cuda_rank *rank)
+{
+    bool has_room = peal_cuda_doorbell_has_room(rank);
+
+    if (has_room && rank->awaits_room)
+        rank->plan->run->last_progress = peal_clock_s();
+    rank->awaits_room = !has_room;
+    return has_room;
+}
+
 peal_cuda_advance peal_cuda_may_emit(peal_cuda_rank *rank)
 {
     peal_cuda_plan *plan = rank->plan;
     const peal_cuda_op *op = &rank->op[rank->walk.position];
 
+    if (op->doorbell && !has_room_to_ring(rank))
+        return PEAL_CUDA_WAITS_FOR_DEVICE;
     if (op->source->kind != PEAL_OP_WAIT || op->skipped)
         return PEAL_CUDA_ADVANCED;
     if (op->self)
@@ -144,7 +159,10 @@ bool peal_cuda_take_turns(peal_cuda_plan *plan, peal_cuda_advance (*next)(peal_c
             plan->rank[r].moved = false;
             plan->run->earliest = NULL;
             peal_cuda_advance state = next(&plan->rank[r]);
-            if (state == PEAL_CUDA_FAILED)
+            CUresult result = state == PEAL_CUDA_FAILED ? 0 : peal_cuda_sink_submit(plan);
+            if (result)
+                peal_cuda_report_driver_error(plan, result, NULL, "a batch");
+            if (state == PEAL_CUDA_FAILED || result)
                 return false;
             plan->rank[r].done = state == PEAL_CUDA_FINISHED;
             moved = moved || plan->rank[r].moved;

@@ -86,12 +86,13 @@ static uint64_t first_unfinished_entry(const peal_cuda_plan *plan, const peal_cu
 {
     uint64_t oldest =
         lane->log_count > PEAL_CUDA_LOG_ENTRIES ? lane->log_count - PEAL_CUDA_LOG_ENTRIES : 0;
-    uint64_t mark = lane->marks > PEAL_CUDA_MARKS ? lane->marks - PEAL_CUDA_MARKS : 0;
+    uint64_t marks = (uint64_t)plan->options.marks;
+    uint64_t mark = lane->marks > marks ? lane->marks - marks : 0;
 
     for (; mark < lane->marks; mark++) {
-        if (plan->driver->cuEventQuery_(lane->mark[mark % PEAL_CUDA_MARKS]) != CUDA_SUCCESS)
+        if (plan->driver->cuEventQuery_(lane->mark[mark % marks]) != CUDA_SUCCESS)
             break;
-        oldest = lane->mark_log[mark % PEAL_CUDA_MARKS];
+        oldest = lane->mark_log[mark % marks];
     }
     return oldest > lane->log_done ? oldest : lane->log_done;
 }

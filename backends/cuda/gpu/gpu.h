@@ -22,16 +22,17 @@ struct peal_device {
     int major, minor;  /* of the architecture */
     int sm_count;
     char name[96];
-    char bus[32];                 /* "0000:04:00.0" */
-    char unique[48];              /* its UUID in hexadecimal */
-    bool shared;                  /* more processes of this host than devices that this one sees */
-    bool has_vmm;                 /* memory by handles ... */
-    bool has_descriptors;         /* ... that can be passed on as file descriptors */
-    bool has_memops;              /* 64-bit memory operations on streams */
-    bool has_cooperative;         /* cooperative launches */
-    bool dry;                     /* there is no GPU: nothing is compiled for it (dry_plan.c) */
-    bool lost;                    /* work on it does not end: no call may wait for it any more */
-    struct peal_cuda_block *held; /* released memory that other processes still have open (IPC) */
+    char bus[32];                  /* "0000:04:00.0" */
+    char unique[48];               /* its UUID in hexadecimal */
+    bool shared;                   /* more processes of this host than devices that this one sees */
+    bool has_vmm;                  /* memory by handles ... */
+    bool has_descriptors;          /* ... that can be passed on as file descriptors */
+    bool has_memops;               /* 64-bit memory operations on streams */
+    bool has_cooperative;          /* cooperative launches */
+    bool dry;                      /* there is no GPU: nothing is compiled for it (dry_plan.c) */
+    bool lost;                     /* work on it does not end: no call may wait for it any more */
+    struct peal_cuda_pages *pages; /* of the host that streams store to (pages.h) */
+    struct peal_cuda_block *held;  /* released memory that other processes still have open (IPC) */
 };
 
 /* Opens the device that this process uses of those that its host has. NULL, or why not, in words

@@ -44,6 +44,8 @@ typedef struct peal_cuda_remote_store {
     int to_lo[PEAL_AXES], to_hi[PEAL_AXES]; /* the points that it fills in the target array */
 } peal_cuda_remote_store;
 
+typedef struct peal_cuda_doorbell peal_cuda_doorbell; /* doorbell.h */
+
 typedef struct peal_cuda_op {
     const peal_op *source;
     int lane;
@@ -55,9 +57,11 @@ typedef struct peal_cuda_op {
     peal_cuda_rank *peer; /* self: the rank at the other end of the channel */
     int peer_op;          /* WAIT, self: the peer's WRITE that it waits for; -1: none */
     const peal_channel *channel;
-    CUdeviceptr word;    /* WRITE, WAIT: the flag or credit */
-    CUdeviceptr staging; /* COPY: address of buffer slot 0 */
-    CUdeviceptr *target; /* COPY SEND: the peer's storages */
+    CUdeviceptr word;             /* WRITE, WAIT: the flag or credit */
+    peal_cuda_doorbell *doorbell; /* WRITE: the stream rings for its messages; NULL: it stores
+                                     the word */
+    CUdeviceptr staging;          /* COPY: address of buffer slot 0 */
+    CUdeviceptr *target;          /* COPY SEND: the peer's storages */
     peal_cuda_pieces pieces;
     peal_cuda_remote_store *remote_store; /* COPY SEND */
     int remote_store_count;

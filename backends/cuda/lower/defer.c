@@ -177,5 +177,6 @@ bool peal_cuda_flush_all(peal_cuda_rank *rank)
              peal_cuda_flush_group(rank, lane, &lane->group) && add_pending_waits(rank, -1) &&
              peal_cuda_flush_group(rank, lane, &lane->group);
     }
-    return ok;
+    CUresult result = ok ? peal_cuda_sink_submit(rank->plan) : CUDA_SUCCESS;
+    return ok && (!result || peal_cuda_report_driver_error(rank->plan, result, NULL, "a batch"));
 }

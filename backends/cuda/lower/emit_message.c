@@ -1,4 +1,5 @@
 /* Emits messages: WAIT, WRITE and COPY. */
+#include "backends/cuda/lower/doorbell.h"
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/sink.h"
 
@@ -179,6 +180,8 @@ bool peal_cuda_emit_write(peal_cuda_rank *rank, int index, const peal_walk_frame
         return false;
     if (!peal_cuda_has_flag(rank, op))
         return peal_cuda_flush(rank, op->lane) && peal_cuda_publish(rank, lane, index);
+    if (op->doorbell)
+        return peal_cuda_doorbell_emit(rank, op, frame->message);
     if (plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP)
         return emit_memory_op(rank, op, value, false);
     bool fits = group->kind == PEAL_CUDA_GROUP_WAITS || group->kind == PEAL_CUDA_GROUP_COPY ||
@@ -246,14 +249,17 @@ static bool has_room_for_list(const peal_cuda_group *group, const peal_cuda_op *
            group->base_count + op->pieces.base_count <= PEAL_LAUNCH_BASES;
 }
 
-/* Whether the group's task may do COPY `op`: its tiles wrote the message's data. */
+/* Whether the group's task may do COPY `op`: its tiles wrote the message's data. What the stream
+ * rings for leaves behind the launch, whose blocks wait for nothing. */
 static bool can_join_task(const peal_cuda_rank *rank, const peal_cuda_group *group,
                           const peal_cuda_op *op)
 {
-    return group->kind == PEAL_CUDA_GROUP_TASK && !group->closed &&
+    const peal_cuda_plan *plan = rank->plan;
+    bool joins = plan->emission.sink->signal == PEAL_CUDA_SIGNAL_FUSED || plan->options.rings;
+
+    return joins && group->kind == PEAL_CUDA_GROUP_TASK && !group->closed &&
            (op->source->copy != PEAL_COPY_UNPACK || group->task->kind == PEAL_TASK_FOLD ||
             group->launch.fold_bit) &&
-           rank->plan->emission.sink->signal == PEAL_CUDA_SIGNAL_FUSED &&
            !peal_cuda_is_by_event(rank, op);
 }
 

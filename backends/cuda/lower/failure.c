@@ -7,10 +7,13 @@ bool peal_cuda_is_aborted(const peal_cuda_plan *plan)
     return atomic_load_explicit(plan->desc.abort_word, memory_order_relaxed) != 0;
 }
 
-/* Waits in kernels read this word (in mapped memory), and so do kernels before they write a flag.
+/* Waits in kernels read this word (in mapped memory), and so do kernels before they write a flag. A
+ * stream that rings looks at nothing: its messages must go nowhere before its waits are let go on.
  */
 void peal_cuda_stop_device(peal_cuda_plan *plan)
 {
+    if (plan->options.rings)
+        plan->desc.network->silence(plan->desc.network->user);
     for (int r = 0; r < plan->rank_count; r++)
         if (plan->rank[r].control)
             __atomic_store_n(&plan->rank[r].control->abort, 1u, __ATOMIC_RELEASE);

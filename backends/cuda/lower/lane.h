@@ -5,7 +5,10 @@
 
 #include "backends/cuda/lower/bound.h"
 
-enum { PEAL_CUDA_PENDING_WAITS = 64, PEAL_CUDA_MARKS = 8, PEAL_CUDA_LOG_ENTRIES = 1024 };
+enum { PEAL_CUDA_PENDING_WAITS = 64, PEAL_CUDA_LOG_ENTRIES = 2048 };
+/* How far ahead the walk may be, in marks. Where the stream rings, it may be as far ahead as the
+ * stream has places, so that it goes on while the host is away. */
+enum { PEAL_CUDA_MARKS = 8, PEAL_CUDA_RINGING_MARKS = 56 };
 
 /* An entry of a lane's log: something that was enqueued. The report of a stall reads the log. */
 typedef struct peal_cuda_log_entry {
@@ -69,9 +72,10 @@ typedef struct peal_cuda_lane {
     peal_cuda_group deferred; /* waits until something depends on it (defer.c); kind NONE: none */
     peal_cuda_pending_wait pending[PEAL_CUDA_PENDING_WAITS];
     int pending_count;
-    CUevent mark[PEAL_CUDA_MARKS]; /* a ring of events that bound the host's lookahead */
+    CUevent mark[PEAL_CUDA_RINGING_MARKS]; /* a ring of options.marks events that bound the
+                                              host's lookahead */
     uint64_t marks, marks_passed;
-    uint64_t mark_log[PEAL_CUDA_MARKS]; /* by mark: log_count when it was recorded */
+    uint64_t mark_log[PEAL_CUDA_RINGING_MARKS]; /* by mark: log_count when it was recorded */
     int since_mark;
     bool chained; /* while capturing: what was enqueued last is a kernel of peal's */
     peal_cuda_log_entry *log, *graph_log; /* rings of PEAL_CUDA_LOG_ENTRIES: of what was enqueued

@@ -16,6 +16,13 @@ typedef enum peal_cuda_copy { PEAL_CUDA_COPY_KERNEL, PEAL_CUDA_COPY_ENGINE } pea
 /* How `until` of the outermost loop ends a graph: unrolled steps that do nothing after the end, or
  * a WHILE node. */
 typedef enum peal_cuda_until { PEAL_CUDA_UNTIL_UNROLL, PEAL_CUDA_UNTIL_WHILE } peal_cuda_until;
+/* Who posts messages to other hosts: a thread, told by a word, or the stream itself; ANY: the
+ * stream where it can. */
+typedef enum peal_cuda_network {
+    PEAL_CUDA_NETWORK_ANY,
+    PEAL_CUDA_NETWORK_WORD,
+    PEAL_CUDA_NETWORK_DOORBELL
+} peal_cuda_network;
 /* The most bytes that the last block of a task copies for its messages. Larger copies are a kernel
  * of their own. */
 enum { PEAL_CUDA_FUSED_COPY_BYTES = 1 << 17 };
@@ -24,10 +31,13 @@ typedef struct peal_cuda_options {
     peal_cuda_signal signal;
     peal_cuda_copy copy;
     peal_cuda_until until;
+    peal_cuda_network network;
+    bool rings;          /* messages to other hosts are rung for by the stream */
     int lanes;           /* 1: all on one stream; 2: messages on their own */
     bool folds_in_task;  /* the last block of a task's launch folds its partials */
     bool defers;         /* what nothing depends on yet may be deferred (defer.c) */
     bool launches_early; /* a kernel of a graph is launched while the one before still runs */
+    int marks;           /* that the walk may be ahead of the device (lane.h) */
     int steps;           /* the least number of steps in a graph; 0: not forced */
     const struct peal_cuda_dispatcher *dispatcher; /* mode fused (fused/dispatchers/) */
     int blocks;           /* mode fused: at most so many on an SM; 0: as many as it holds */

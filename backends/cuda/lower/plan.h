@@ -23,7 +23,6 @@
 
 typedef struct peal_cuda_engine peal_cuda_engine;
 typedef struct peal_cuda_predicates peal_cuda_predicates;
-typedef struct peal_cuda_predicates peal_cuda_predicates;
 
 #define PEAL_CUDA_NOWHERE ((peal_source){0})
 
@@ -63,14 +62,15 @@ struct peal_cuda_rank {
     int64_t graph_step; /* while a graph is recorded: counter 0 when the steps were last counted */
     int64_t steps_left;
     bool stop;
-    bool in_round; /* embedded: an iteration has begun */
-    bool at_end;   /* all ops of an iteration are emitted, the verdict of its end is awaited */
-    bool dry;      /* verdicts are not read: steps are recorded, or only the walk advances */
-    bool moved;    /* its walk advanced in its last turn */
-    bool done;     /* it has finished what all ranks take turns for */
-    int drains;    /* 1 + the lane that must be idle before the walk goes on; 0: none */
-    int *member;   /* by op: 1 + its index among the members of its lane's group; 0: in no group;
-                      PEAL_CUDA_IN_DEFERRED_GROUP; PEAL_CUDA_PENDING: a deferred WAIT */
+    bool in_round;    /* embedded: an iteration has begun */
+    bool at_end;      /* all ops of an iteration are emitted, the verdict of its end is awaited */
+    bool dry;         /* verdicts are not read: steps are recorded, or only the walk advances */
+    bool moved;       /* its walk advanced in its last turn */
+    bool awaits_room; /* for a message to ring for, until others have arrived */
+    bool done;        /* it has finished what all ranks take turns for */
+    int drains;       /* 1 + the lane that must be idle before the walk goes on; 0: none */
+    int *member;      /* by op: 1 + its index among the members of its lane's group; 0: in no group;
+                         PEAL_CUDA_IN_DEFERRED_GROUP; PEAL_CUDA_PENDING: a deferred WAIT */
     int *final_binding; /* by array: its storage when the last run ended */
 };
 
@@ -94,6 +94,7 @@ struct peal_cuda_plan {
     bool keeps_order;            /* a wait for another process is enqueued after all earlier flags
                                     (drive/rank_turns.c) */
     peal_cuda_sink *stream_sink; /* the sink of steps that run directly */
+    struct peal_cuda_batch *batch; /* memory operations that the stream sink has put off */
     const struct peal_cuda_host_ops *host;
     const peal_cuda_engine *engine; /* in modes that record iterations; else NULL */
     peal_cuda_emission emission;

@@ -37,6 +37,13 @@ struct peal_cuda_sink_ops {
      * op: the WAIT. */
     CUresult (*wait_word)(peal_cuda_rank *rank, peal_cuda_lane *lane, int op, CUdeviceptr word,
                           uint64_t value);
+    /* A store of 4 or 8 bytes, of those that ring for a message: others see what the lane has so
+     * far before it, and it before what follows. NULL: nothing is rung for. */
+    CUresult (*ring)(peal_cuda_rank *rank, peal_cuda_lane *lane, CUdeviceptr word, uint64_t value,
+                     unsigned bytes);
+    /* What an entry has put off reaches the driver now: called before anything is awaited. NULL:
+     * they put nothing off. */
+    CUresult (*submit)(peal_cuda_plan *plan);
     /* Records an event on the lane. */
     CUresult (*record)(peal_cuda_rank *rank, peal_cuda_lane *lane, CUevent event);
     /* Makes the lane wait for an event of another lane. */
@@ -93,6 +100,12 @@ static inline CUresult peal_cuda_sink_wait_event(peal_cuda_rank *rank, peal_cuda
                                                  CUevent event)
 {
     return rank->plan->emission.sink->ops->wait_event(rank, lane, event);
+}
+
+static inline CUresult peal_cuda_sink_submit(peal_cuda_plan *plan)
+{
+    const struct peal_cuda_sink_ops *ops = plan->emission.sink->ops;
+    return ops->submit ? ops->submit(plan) : CUDA_SUCCESS;
 }
 
 static inline CUresult peal_cuda_sink_flags_written(peal_cuda_rank *rank, peal_cuda_lane *lane)

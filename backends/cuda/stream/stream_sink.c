@@ -2,12 +2,16 @@
  * entries.
  */
 #include "backends/cuda/stream/stream_sink.h"
+#include "backends/cuda/stream/batch.h"
 
 CUresult peal_cuda_stream_launch(peal_cuda_rank *rank, peal_cuda_lane *lane,
                                  const peal_cuda_kernel_launch *what)
 {
     void *parameter[] = {(void *)(uintptr_t)what->launch};
 
+    CUresult result = peal_cuda_batch_submit(rank->plan);
+    if (result)
+        return result;
     lane->chained = lane->chained || what->group;
     return rank->plan->driver->cuLaunchKernel_(what->function, what->blocks, 1, 1,
                                                (unsigned)what->threads[0],
@@ -19,14 +23,17 @@ CUresult peal_cuda_stream_launch(peal_cuda_rank *rank, peal_cuda_lane *lane,
 CUresult peal_cuda_stream_copy(peal_cuda_rank *rank, peal_cuda_lane *lane,
                                const peal_device_piece *piece, CUdeviceptr to, CUdeviceptr from)
 {
+    CUresult result = peal_cuda_batch_submit(rank->plan);
     lane->chained = false;
-    return peal_cuda_copy_box(rank->plan->driver, lane->stream, piece, to, from);
+    return result ? result : peal_cuda_copy_box(rank->plan->driver, lane->stream, piece, to, from);
 }
 
 CUresult peal_cuda_stream_write_word(peal_cuda_rank *rank, peal_cuda_lane *lane, CUdeviceptr word,
                                      uint64_t value)
 {
     lane->chained = false;
+    if (rank->plan->batch)
+        return peal_cuda_batch_write(rank, lane, word, value, sizeof(value));
     return rank->plan->driver->cuStreamWriteValue64_(lane->stream, word, value, 0);
 }
 
@@ -35,19 +42,23 @@ CUresult peal_cuda_stream_wait_word(peal_cuda_rank *rank, peal_cuda_lane *lane, 
 {
     (void)op;
     lane->chained = false;
+    if (rank->plan->batch)
+        return peal_cuda_batch_wait(rank, lane, word, value);
     return rank->plan->driver->cuStreamWaitValue64_(lane->stream, word, value,
                                                     CU_STREAM_WAIT_VALUE_GEQ);
 }
 
 CUresult peal_cuda_stream_record(peal_cuda_rank *rank, peal_cuda_lane *lane, CUevent event)
 {
-    return rank->plan->driver->cuEventRecord_(event, lane->stream);
+    CUresult result = peal_cuda_batch_submit(rank->plan);
+    return result ? result : rank->plan->driver->cuEventRecord_(event, lane->stream);
 }
 
 CUresult peal_cuda_stream_wait_event(peal_cuda_rank *rank, peal_cuda_lane *lane, CUevent event)
 {
+    CUresult result = peal_cuda_batch_submit(rank->plan);
     lane->chained = false;
-    return rank->plan->driver->cuStreamWaitEvent_(lane->stream, event, 0);
+    return result ? result : rank->plan->driver->cuStreamWaitEvent_(lane->stream, event, 0);
 }
 
 CUresult peal_cuda_call_launch(const peal_cuda_driver *driver, const peal_schedule_task *task,
@@ -68,16 +79,27 @@ CUresult peal_cuda_call_launch(const peal_cuda_driver *driver, const peal_schedu
 CUresult peal_cuda_stream_call(peal_cuda_rank *rank, peal_cuda_lane *lane,
                                const peal_schedule_task *task, peal_call *call, peal_status *status)
 {
+    CUresult result = peal_cuda_batch_submit(rank->plan);
     lane->chained = false;
+    if (result)
+        return result;
     if (task->cuda_function)
         return peal_cuda_call_launch(rank->plan->driver, task, lane->stream, call);
     *status = task->enqueue(lane->stream, call);
     return CUDA_SUCCESS;
 }
 
-/* Records a mark after so many launches. The walk goes on only when the eighth last mark has passed
- * (peal_cuda_within_lookahead). With memory operations there are more marks, so that a report can
- * say which wait a lane has reached: the values of words repeat. */
+/* A plan without a batch refuses to ring (../options.c). */
+static CUresult ring(peal_cuda_rank *rank, peal_cuda_lane *lane, CUdeviceptr word, uint64_t value,
+                     unsigned bytes)
+{
+    lane->chained = false;
+    return peal_cuda_batch_write(rank, lane, word, value, bytes);
+}
+
+/* Records a mark after so many launches. The walk goes on only when the mark that is
+ * options.marks back has passed (peal_cuda_within_lookahead). With memory operations there are more
+ * marks, so that a report can say which wait a lane has reached: the values of words repeat. */
 static CUresult mark(peal_cuda_rank *rank, peal_cuda_lane *lane, int op)
 {
     enum { EVERY = 48, EVERY_MEMOP = 16 };
@@ -85,11 +107,15 @@ static CUresult mark(peal_cuda_rank *rank, peal_cuda_lane *lane, int op)
     int every = plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP ? EVERY_MEMOP : EVERY;
 
     (void)op;
-    if (++lane->since_mark < every)
+    if (!peal_cuda_batch_takes_place(plan) || ++lane->since_mark < every)
         return CUDA_SUCCESS;
+    CUresult result = peal_cuda_batch_submit(plan);
+    if (result)
+        return result;
     lane->since_mark = 0;
-    lane->mark_log[lane->marks % PEAL_CUDA_MARKS] = lane->log_count;
-    CUevent event = lane->mark[lane->marks++ % PEAL_CUDA_MARKS];
+    uint64_t marks = (uint64_t)plan->options.marks;
+    lane->mark_log[lane->marks % marks] = lane->log_count;
+    CUevent event = lane->mark[lane->marks++ % marks];
     return plan->driver->cuEventRecord_(event, lane->stream);
 }
 
@@ -98,6 +124,8 @@ const struct peal_cuda_sink_ops peal_cuda_stream_sink = {
     .copy = peal_cuda_stream_copy,
     .write_word = peal_cuda_stream_write_word,
     .wait_word = peal_cuda_stream_wait_word,
+    .ring = ring,
+    .submit = peal_cuda_batch_submit,
     .record = peal_cuda_stream_record,
     .wait_event = peal_cuda_stream_wait_event,
     .call = peal_cuda_stream_call,

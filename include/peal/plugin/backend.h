@@ -151,7 +151,7 @@ static inline bool peal_hooks_skip(const peal_backend_hooks *hooks, const peal_s
  * `tile` is the scheduler's. */
 #define PEAL_LOWERING_WORDS                                                                        \
     "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,until=unroll|while,plain=POINTS,"      \
-    "steps=N,order=tiles|grid|tickets|paper,blocks=N,tile=POINTS"
+    "steps=N,order=tiles|grid|tickets|paper,blocks=N,network=word|doorbell,tile=POINTS"
 
 /* What carries messages to other hosts, for a backend whose waits are the host's. In a channel by
  * a network `peer_segment` is a shadow: the receiver's memory from mailbox_offset on,
@@ -178,8 +178,9 @@ typedef struct peal_network_hook {
     bool (*settle)(void *user);            /* a turn; true: nothing is left to be sent */
     /* Whether another process is at work, and so may have no time to take what is sent. */
     bool (*others_run)(void *user);
-    /* As in peal_network_ops, of the flag or the credit of a channel: NULL, all four, if the engine
-     * has none. Who has asked for a doorbell rings for all that the plan sends. */
+    /* As in peal_network_ops, of the flag or the credit of a channel: NULL, all five, if the engine
+     * has none. take_over: the backend rings for all that the plan sends. */
+    void (*take_over)(void *user);
     peal_status (*doorbell)(void *user, int index, int channel, bool credit,
                             peal_network_doorbell *out);
     bool (*ahead)(void *user, int index, int channel, bool credit, uint64_t message);

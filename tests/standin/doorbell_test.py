@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# Streams that ring for messages to other hosts: on the driver's stand-in whose kernels run, and an RDMA adapter of software that
+# says so if it sees what it must not see (tests/softhca).
+#
+#   doorbell_test.py EMULATING INCLUDE: the folder with that stand-in, and that of the emulated device's headers
+import os
+import sys
+import tempfile
+import unittest
+
+sys.argv[1:1] = sys.argv[1:2]  # one driver in the place of a new and of an old one
+from calls import CACHE, FOLDER, NEW, bad, common, left, lines_of  # noqa: E402
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "share"))
+import share  # noqa: E402
+
+INCLUDE = sys.argv[3]
+del sys.argv[1:4]
+SAMPLES = {"jacobi2d/jacobi2d": ["nx=64", "ny=66"], "jacobi_until/jacobi_until": ["nx=64", "ny=66"], "heat3d/heat3d": [],
+           "cg/cg": ["n=64"], "halo/halo": [], "halo/short": [], "particles/particles": [], "bfs/bfs": [],
+           "hdiff/hdiff": ["nx=32", "ny=32", "levels=2"], "hdiff/pair": [], "vcycle/vcycle": [], "denoise/denoise": [],
+           "cavity/cavity": []}
+JACOBI = os.path.join(common.ROOT, "samples", "jacobi2d", "jacobi2d.yaml")
+SMALL = ("--set", "nx=64", "--set", "ny=66")
+STREAM = ("--backend", "cuda", "--mode", "stream", "--transport", "mlx5", "--deadline", "20s")
+
+
+@unittest.skipIf(common.why_no_verbs(), common.why_no_verbs())
+class Doorbells(unittest.TestCase):
+    def run_with(self, *words, devices=2, forms=(), **more):
+        """Exit code, what was printed, the calls of the driver."""
+        path = os.path.join(tempfile.mkdtemp(dir=FOLDER.name), "record")
+        env = common.environment(LD_LIBRARY_PATH=NEW + ":" + os.environ.get("LD_LIBRARY_PATH", ""), STANDIN_DEVICES=str(devices),
+                                 STANDIN_RECORD=path, STANDIN_SMS="3", EMULATE_INCLUDE=INCLUDE, EMULATE_UNITS=FOLDER.name,
+                                 XDG_CACHE_HOME=CACHE, PEAL_TEST_HOSTS="2", **more)
+        code, out, err = common.peal("run", *words, prefix=common.adapter(*forms), env=env)
+        return code, out + err, lines_of(path) if os.path.exists(path) else []
+
+    def agrees(self, spec, ranks, *words, **more):
+        name = os.path.join(common.ROOT, "samples", spec + ".yaml")
+        sets = [word for each in SAMPLES[spec] for word in ("--set", each)]
+        code, text, record = self.run_with(name, "-n", str(ranks), *STREAM, "--verify", "--steps", "12", *sets, *words, devices=ranks, **more)
+        self.assertEqual(code, 0, f"{spec} -n {ranks} {more}: {text}")
+        self.assertIn("stream equal to serial, bit for bit", text)
+        self.assertIn("mlx5 (rung for by streams)", text)
+        self.assertEqual((bad(record), left(record)), ([], set()), spec)
+
+    def test_samples(self):
+        for turn, ranks in enumerate((2, 4)):
+            for spec in share.taken(sorted(SAMPLES), 4, turn):
+                with self.subTest(spec, ranks=ranks):
+                    self.agrees(spec, ranks)
+
+    def test_every_store_is_seen(self):
+        for forms in share.taken([("--steps",), ("--steps", "--late"), ("--shuffle", "--late"), ("--slow",)], 2):
+            with self.subTest(forms):
+                self.agrees("jacobi2d/jacobi2d", 2, forms=forms)
+
+    def test_a_point_is_one_batch(self):
+        counts = []
+        for steps in (40, 80):
+            code, text, record = self.run_with(JACOBI, "-n", "2", *STREAM, *SMALL, "--set", "report=1000", "--steps", str(steps))
+            self.assertEqual(code, 0, text)
+            counts.append([record.count(call) for call in ("cuStreamBatchMemOp", "cuStreamWriteValue64", "cuStreamWaitValue64", "cuLaunchKernel")])
+        batches, writes, waits, launches = (after - before for before, after in zip(*counts))
+        # Of 40 steps of two ranks: what rings follows the border's kernel, the wait for the neighbour the interior's.
+        self.assertEqual((writes, waits), (0, 0))
+        self.assertEqual(batches, 2 * 40 * 2)
+        self.assertLessEqual(launches, 2 * 40 * 3)
+
+    def test_a_thread_posts_what_is_not_rung_for(self):
+        for words, more in ((("--lower", "network=word"), {}), ((), {"STANDIN_LACKS": "memops"}), ((), {"STANDIN_FAIL": "cuMemHostRegister:3+"})):
+            with self.subTest(words, **more):
+                code, text, record = self.run_with(JACOBI, "-n", "2", *STREAM, *SMALL, "--steps", "12", "--verify", *words, **more)
+                self.assertEqual(code, 0, text)
+                self.assertIn("mlx5 (posted by a thread)", text)
+                self.assertIn("stream equal to serial, bit for bit", text)
+                self.assertEqual(record.count("cuStreamBatchMemOp"), 0)
+                self.assertEqual(left(record), set())
+
+    def test_why_it_cannot(self):
+        asked = (JACOBI, "-n", "2", "--backend", "cuda", "--mode", "stream", *SMALL, "--steps", "12", "--lower", "network=doorbell")
+        for words, more, why in (
+                (("--transport", "tcp"), {}, r"only messages by mlx5 can be rung for \(--transport mlx5\)"),
+                (("--processes", "1"), {}, "no message goes to another host"),
+                (("--transport", "mlx5"), {"STANDIN_LACKS": "memops"}, "this GPU has no memory operations of 64 bits"),
+                (("--transport", "mlx5"), {"STANDIN_FAIL": "cuMemHostRegister:3+"}, "the driver does not map r[a-z]+s of the adapter: .*")):
+            with self.subTest(words, **more):
+                code, text, _ = self.run_with(*asked, *words, **more)
+                self.assertEqual(code, 4, text)
+                self.assertRegex(text, rf"the stream cannot ring for messages to other hosts: {why} \[E670\]")
+
+    def test_failures_are_told(self):
+        for words, forms, expected in (((), ("--fail=300",), (5, r"the RDMA connection with process \d has ended: .*\[E320\]")),
+                                       (("--deadline", "2s"), ("--die=300",), (6, r"waits for .* \[E661\]"))):
+            with self.subTest(forms):
+                code, text, _ = self.run_with(JACOBI, "-n", "2", *STREAM, *SMALL, "--steps", "2000", *words, forms=forms)
+                self.assertEqual(code, expected[0], text)
+                self.assertRegex(text, expected[1])
+
+
+if __name__ == "__main__":
+    unittest.main()
