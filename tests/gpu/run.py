@@ -5,7 +5,7 @@ a reason when something is wrong.
     run.py [--quick | --full] [--gpus N] [--limit SECONDS] [--programs FOLDER] [--result FILE]
 
 FOLDER holds the programs peal, gpu_trials and, for the group litmus, gpu_litmus (ninja tests-gpu, by
-nvcc), side by side or as Meson puts them; the samples are
+nvcc), for the group freeze gpu_freeze, softhca and libsofthca.so, side by side or as Meson puts them; the samples are
 those beside this folder, or those in FOLDER. One line a check; the last line counts them. Without a
 GPU nothing is checked (exit code 77). --backend host tries this program itself out."""
 
@@ -22,6 +22,7 @@ from pathlib import Path
 import checks
 import control
 import faults
+import freeze
 import jobs
 import litmus
 import reports
@@ -64,6 +65,7 @@ class Machine:
     def __init__(self, options, scratch, clock):
         self.clock, self.scratch = clock, scratch
         self.backend, self.full = options.backend, options.full
+        self.programs = options.programs
         self.peal = find(options.programs, "peal", "tools/peal")
         program = find(options.programs, "gpu_trials", "tests/gpu/gpu_trials")
         self.samples = scratch / "samples"
@@ -78,6 +80,10 @@ class Machine:
         self.program = program
         self.trials = jobs.Trials(program, str(scratch), self.env)
         self.gpus = 0
+
+    def look_for(self, *names):
+        """A program that need not be there, or None."""
+        return next(((self.programs / name).resolve() for name in names if (self.programs / name).is_file()), None)
 
     def look(self):
         """The number of GPUs, and why there is none."""
@@ -133,6 +139,7 @@ GROUPS = {
     "counts": faults.miscounted,
     "spin": faults.endless_kernel,
     "killed": faults.killed_rank,
+    "freeze": freeze.freeze,
     "litmus": litmus.litmus,
     "sanitizer": checks.sanitizer,
 }

@@ -12,8 +12,8 @@
  * running: nobody is stopped. Exit code 0: so it was, and all bits are right. */
 #define _GNU_SOURCE
 #include "runtime/network/network.h"
+#include "tests/softhca/still.h"
 
-#include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -333,61 +333,9 @@ static int run_rank(rank *r)
 
 /* ---- the conductor ---- */
 
-typedef struct stillness {
-    int threads, stopped;
-    int64_t cpu_ns;
-    uint64_t switches;
-} stillness;
-
-static stillness look_at(pid_t pid)
-{
-    stillness s = {0};
-    char path[320], line[256], state;
-    unsigned long count;
-    clockid_t clock;
-    struct timespec t = {0};
-    snprintf(path, sizeof(path), "/proc/%d/task", pid);
-    DIR *tasks = opendir(path);
-    for (struct dirent *e; tasks && (e = readdir(tasks));) {
-        if (*e->d_name == '.')
-            continue;
-        snprintf(path, sizeof(path), "/proc/%d/task/%s/status", pid, e->d_name);
-        FILE *status = fopen(path, "re");
-        s.threads++;
-        while (status && fgets(line, sizeof(line), status)) {
-            if (sscanf(line, "State: %c", &state) == 1)
-                s.stopped += state == 'T';
-            if (sscanf(line, "voluntary_ctxt_switches: %lu", &count) == 1 ||
-                sscanf(line, "nonvoluntary_ctxt_switches: %lu", &count) == 1)
-                s.switches += count;
-        }
-        if (status)
-            fclose(status);
-    }
-    if (tasks)
-        closedir(tasks);
-    if (!clock_getcpuclockid(pid, &clock))
-        clock_gettime(clock, &t);
-    s.cpu_ns = t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-    return s;
-}
-
 static bool all_finished(board *b)
 {
     return atomic_load(&b->finished[0]) && atomic_load(&b->finished[1]);
-}
-
-static void stop(const pid_t pid[RANKS], stillness seen[RANKS])
-{
-    for (int i = 0; i < RANKS; i++)
-        kill(pid[i], SIGSTOP);
-    for (int i = 0; i < RANKS; i++)
-        for (int k = 0; k < 2000; k++) {
-            seen[i] = look_at(pid[i]);
-            if (seen[i].stopped == seen[i].threads)
-                break;
-            nap(1000);
-        }
 }
 
 static bool await_all(_Atomic int word[RANKS], int64_t limit_ms)
@@ -412,18 +360,6 @@ static bool let_go(board *b, int64_t limit_ms, double *us)
     return all_finished(b);
 }
 
-static bool was_still(int i, const stillness *before, const stillness *after)
-{
-    printf("  rank %d: threads %d, in state T %d before and %d after; CPU %lld ns, context "
-           "switches %lld "
-           "meanwhile\n",
-           i, before->threads, before->stopped, after->stopped,
-           (long long)(after->cpu_ns - before->cpu_ns),
-           (long long)(after->switches - before->switches));
-    return before->stopped == before->threads && after->stopped == after->threads &&
-           after->cpu_ns == before->cpu_ns && after->switches == before->switches;
-}
-
 static int conduct(board *b, const pid_t pid[RANKS], const char *mode, long steps, bool stops)
 {
     stillness before[RANKS] = {{0}}, after[RANKS];
@@ -435,7 +371,7 @@ static int conduct(board *b, const pid_t pid[RANKS], const char *mode, long step
     }
     nap(100000); /* who waits for the end sleeps by now */
     if (stops)
-        stop(pid, before);
+        stop_all(pid, RANKS, before);
     if (atomic_load(&b->gate) || atomic_load(&b->finished[0]) || atomic_load(&b->finished[1])) {
         printf("%s: NOT VALID: the gate was open before both were stopped\n", mode);
         return 1;

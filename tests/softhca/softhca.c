@@ -44,7 +44,7 @@ static const char *const sys[][2] = {{"class/infiniband_verbs/abi_version", "6\n
                                       "IB/RoCE v1\n"},
                                      {"class/infiniband/mlx5_0/ports/1/pkeys/0", "0xffff\n"}};
 
-static char folder[64] = "/tmp/softhca-XXXXXX";
+static char folder[100];
 
 hca_world *hca_open_world(const char *in)
 {
@@ -156,6 +156,8 @@ int main(int argc, char **argv)
               stderr);
         return FAILED;
     }
+    const char *at = getenv("TMPDIR");
+    snprintf(folder, sizeof(folder), "%s/softhca-XXXXXX", at && *at ? at : "/tmp");
     if (!mkdtemp(folder))
         return fail(folder);
     hca_world *world = hca_open_world(folder);

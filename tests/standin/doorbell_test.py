@@ -2,8 +2,10 @@
 # Streams that ring for messages to other hosts: on the driver's stand-in whose kernels run, and an RDMA adapter of software that
 # says so if it sees what it must not see (tests/softhca).
 #
-#   doorbell_test.py EMULATING INCLUDE: the folder with that stand-in, and that of the emulated device's headers
+#   doorbell_test.py EMULATING INCLUDE FREEZE: the folder with that stand-in, that of the emulated device's headers, and the
+#   program of the freeze test
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -14,8 +16,8 @@ from calls import CACHE, FOLDER, NEW, bad, common, left, lines_of  # noqa: E402
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "share"))
 import share  # noqa: E402
 
-INCLUDE = sys.argv[3]
-del sys.argv[1:4]
+INCLUDE, FREEZE = sys.argv[3:5]
+del sys.argv[1:5]
 SAMPLES = {"jacobi2d/jacobi2d": ["nx=64", "ny=66"], "jacobi_until/jacobi_until": ["nx=64", "ny=66"], "heat3d/heat3d": [],
            "cg/cg": ["n=64"], "halo/halo": [], "halo/short": [], "particles/particles": [], "bfs/bfs": [],
            "hdiff/hdiff": ["nx=32", "ny=32", "levels=2"], "hdiff/pair": [], "vcycle/vcycle": [], "denoise/denoise": [],
@@ -27,12 +29,15 @@ STREAM = ("--backend", "cuda", "--mode", "stream", "--transport", "mlx5", "--dea
 
 @unittest.skipIf(common.why_no_verbs(), common.why_no_verbs())
 class Doorbells(unittest.TestCase):
+    def environment(self, path, devices, **more):
+        return common.environment(LD_LIBRARY_PATH=NEW + ":" + os.environ.get("LD_LIBRARY_PATH", ""), STANDIN_DEVICES=str(devices),
+                                  STANDIN_RECORD=path, STANDIN_SMS="3", EMULATE_INCLUDE=INCLUDE, EMULATE_UNITS=FOLDER.name,
+                                  XDG_CACHE_HOME=CACHE, PEAL_TEST_HOSTS="2", **more)
+
     def run_with(self, *words, devices=2, forms=(), **more):
         """Exit code, what was printed, the calls of the driver."""
         path = os.path.join(tempfile.mkdtemp(dir=FOLDER.name), "record")
-        env = common.environment(LD_LIBRARY_PATH=NEW + ":" + os.environ.get("LD_LIBRARY_PATH", ""), STANDIN_DEVICES=str(devices),
-                                 STANDIN_RECORD=path, STANDIN_SMS="3", EMULATE_INCLUDE=INCLUDE, EMULATE_UNITS=FOLDER.name,
-                                 XDG_CACHE_HOME=CACHE, PEAL_TEST_HOSTS="2", **more)
+        env = self.environment(path, devices, **more)
         code, out, err = common.peal("run", *words, prefix=common.adapter(*forms), env=env)
         return code, out + err, lines_of(path) if os.path.exists(path) else []
 
@@ -97,6 +102,15 @@ class Doorbells(unittest.TestCase):
                 code, text, _ = self.run_with(JACOBI, "-n", "2", *STREAM, *SMALL, "--steps", "2000", *words, forms=forms)
                 self.assertEqual(code, expected[0], text)
                 self.assertRegex(text, expected[1])
+
+    def test_the_program_of_the_freeze_test(self):
+        """On GPUs it stops the ranks. Here their threads are the device: they run, or the control stalls as it must."""
+        for form, steps, what, told in (("doorbell", 90, "running", "all done"), ("word", 20, "stopped", "not done in 2"), ("word", 20, "running", "all done")):
+            with self.subTest(form, what=what):
+                words = [*common.adapter(), FREEZE, JACOBI, str(steps), form, what, "nx=64", "ny=66", "report=1000"]
+                done = subprocess.run(words, env=self.environment(os.devnull, 2), capture_output=True, text=True, check=False, timeout=common.HARD_LIMIT)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertRegex(done.stdout, rf"{form}, {steps} steps, .*: {told}(.*\n)*.*equal to serial bit for bit: as it must be")
 
 
 if __name__ == "__main__":

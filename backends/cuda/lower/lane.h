@@ -6,9 +6,11 @@
 #include "backends/cuda/lower/bound.h"
 
 enum { PEAL_CUDA_PENDING_WAITS = 64, PEAL_CUDA_LOG_ENTRIES = 2048 };
-/* How far ahead the walk may be, in marks. Where the stream rings, it may be as far ahead as the
- * stream has places, so that it goes on while the host is away. */
-enum { PEAL_CUDA_MARKS = 8, PEAL_CUDA_RINGING_MARKS = 56 };
+/* How far ahead the walk may be, in marks. Where the stream rings, it may be farther, so that it
+ * goes on while the host is away; but a call of the driver blocks if the stream has no place, and
+ * who is blocked cannot end what has failed. Of 16 launches or batches a mark, a closed stream took
+ * 42 marks and not 47 (2 H200, driver 580, bench/results/2026-11-28-gpu-freeze.txt). */
+enum { PEAL_CUDA_MARKS = 8, PEAL_CUDA_RINGING_MARKS = 32 };
 
 /* An entry of a lane's log: something that was enqueued. The report of a stall reads the log. */
 typedef struct peal_cuda_log_entry {
