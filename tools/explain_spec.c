@@ -3,6 +3,7 @@
 #include "tools/explain_modes.h"
 
 #include "base/places.h"
+#include "tools/explain_network.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -174,6 +175,14 @@ static json_t *json_of_mode(const mode_line *line, peal_mode mode)
     return item;
 }
 
+static bool crosses_hosts(const message_paths *paths)
+{
+    bool any = false;
+    for (int i = 0; i < paths->count; i++)
+        any |= peal_transport_is_network(paths->item[i].transport);
+    return any;
+}
+
 static void print_json(const peal_graph_data *graph, const peal_machine *machine,
                        const int dims[PEAL_RANK_AXES], const mode_line line[PEAL_MODE_COUNT],
                        peal_mode automatic, const message_paths *paths,
@@ -199,6 +208,8 @@ static void print_json(const peal_graph_data *graph, const peal_machine *machine
     json_object_set_new(object, "modes", modes);
     json_object_set_new(object, "auto", json_string(peal_mode_name(automatic)));
     json_object_set_new(object, "paths", list);
+    if (crosses_hosts(paths))
+        network_engines_add_json(machine, object);
     predictions_add_json(predictions, object);
     json_print(object);
 }
@@ -251,6 +262,8 @@ static peal_status explain(const peal_options *options, const peal_backend_ops *
     puts("\n");
     print_modes(machine, line, &predictions);
     print_paths(&paths, machine->ranks);
+    if (crosses_hosts(&paths))
+        network_engines_print(machine);
     predictions_print(&predictions);
     return PEAL_STATUS_OK;
 }

@@ -54,6 +54,32 @@ TURN = "PEAL_KERNEL(turn)(peal_tile t, PEAL_UPDATE(double, b))\n{\n    PEAL_FOR_
 FITS = "a period has 2201 launches, 2048 fit"
 
 
+class Engines(unittest.TestCase):
+    """Which engine carries messages between hosts, and why not the others."""
+
+    def engines(self, *words):
+        code, out, err = peal_json("explain", os.path.join(ROOT, "samples", "jacobi2d", "jacobi2d.yaml"), "-n", "2", *words, "--json")
+        self.assertEqual(code, 0, err)
+        return {item["engine"]: (item["taken"], item["text"]) for item in out.get("engines", [])}
+
+    def test_they_are_told(self):
+        self.assertEqual(self.engines(), {})
+        found = self.engines("--transport", "tcp")
+        self.assertEqual([name for name, (taken, _) in found.items() if taken], ["tcp"])
+        self.assertEqual(found["tcp"][1], "sockets, which are always there")
+        findings = {item["name"]: item for item in peal_json("doctor", "--json")[1]["findings"]}
+        for name, (_, text) in found.items():
+            there = findings[f"network {name}"]
+            self.assertIn("--transport auto+" + name if name != "tcp" and there["state"] == "ok" else text, text)
+            self.assertEqual(text if there["state"] != "ok" else "", there["text"] if there["state"] != "ok" else "")
+        taken, text = self.engines("--transport", "mlx5", "--backend", "cuda")["mlx5"]
+        self.assertTrue(taken)
+        self.assertRegex(text, r"asked for; in stream the GPU's stream rings for messages|asked for, but not here: \w+")
+        code, out, err = peal("explain", os.path.join(ROOT, "samples", "jacobi2d", "jacobi2d.yaml"), "-n", "2", "--hosts", "a:1,b:1")
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, r"engine    taken    how, or why not \(on this host\)\ntcp       yes      sockets, which are always there\nucx       no       ")
+
+
 class Limits(unittest.TestCase):
     """What a mode cannot hold is known before a run, where there is no GPU, of whichever process it is."""
 
