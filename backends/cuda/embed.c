@@ -13,6 +13,7 @@
 #include "backends/cuda/drive/run.h"
 #include "backends/cuda/executor.h"
 #include "backends/cuda/lower/emit.h"
+#include "backends/cuda/stream/batch.h"
 #include "backends/cuda/stream/stream_sink.h"
 
 #include <stddef.h>
@@ -71,12 +72,15 @@ static CUresult wait_word(peal_cuda_rank *rank, peal_cuda_lane *lane, int op, CU
     return result ? result : mark_wait(rank, lane, op, false);
 }
 
-/* The lookahead has no bound: the application enqueues as much as it likes. */
+/* The lookahead has no bound but the rings of a network: the application enqueues as much as it
+ * likes. */
 const struct peal_cuda_sink_ops peal_cuda_embed_sink = {
     .launch = peal_cuda_stream_launch,
     .copy = peal_cuda_stream_copy,
     .write_word = peal_cuda_stream_write_word,
     .wait_word = wait_word,
+    .ring = peal_cuda_stream_ring,
+    .submit = peal_cuda_batch_submit,
     .record = peal_cuda_stream_record,
     .wait_event = peal_cuda_stream_wait_event,
     .call = peal_cuda_stream_call,
@@ -135,6 +139,8 @@ static void *watch(void *user)
 
     pthread_mutex_lock(&embedding->lock);
     while (!embedding->ending) {
+        if (plan->options.rings) /* nobody else looks after the network */
+            plan->desc.network->progress(plan->desc.network->user);
         if (!has_stopped && (peal_cuda_is_aborted(plan) || is_overdue(plan))) {
             int none = 0; /* who sends what the device stores looks at it, too */
             atomic_compare_exchange_strong(plan->desc.abort_word, &none, PEAL_STATUS_DEADLINE);

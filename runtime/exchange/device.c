@@ -1,4 +1,5 @@
 /* The exchange on a GPU: whether it is one, and its two halves on streams of the application. */
+#include "runtime/bind/puts.h"
 #include "runtime/exchange/exchange.h"
 
 #include <string.h>
@@ -84,6 +85,7 @@ peal_status peal_exchange_arm(peal_exchange *exchange)
         .embedded = true,
         .lowering = exchange->lowering,
         .device = session->device,
+        .network = peal_bound_puts_hook(binding->puts),
         .diagnostics = session->diagnostics,
     };
     for (int c = 0; c < binding->rank[0].schedule->channel_count; c++) {

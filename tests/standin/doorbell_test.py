@@ -2,8 +2,8 @@
 # Streams that ring for messages to other hosts: on the driver's stand-in whose kernels run, and an RDMA adapter of software that
 # says so if it sees what it must not see (tests/softhca).
 #
-#   doorbell_test.py EMULATING INCLUDE FREEZE: the folder with that stand-in, that of the emulated device's headers, and the
-#   program of the freeze test
+#   doorbell_test.py EMULATING INCLUDE FREEZE PAIR: the folder with that stand-in, that of the emulated device's headers, the
+#   programs of the freeze test and of two processes that exchange on streams of their own (embed_pair)
 import os
 import subprocess
 import sys
@@ -16,8 +16,8 @@ from calls import CACHE, FOLDER, NEW, bad, common, left, lines_of  # noqa: E402
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "share"))
 import share  # noqa: E402
 
-INCLUDE, FREEZE = sys.argv[3:5]
-del sys.argv[1:5]
+INCLUDE, FREEZE, PAIR = sys.argv[3:6]
+del sys.argv[1:6]
 SAMPLES = {"jacobi2d/jacobi2d": ["nx=64", "ny=66"], "jacobi_until/jacobi_until": ["nx=64", "ny=66"], "heat3d/heat3d": [],
            "cg/cg": ["n=64"], "halo/halo": [], "halo/short": [], "particles/particles": [], "bfs/bfs": [],
            "hdiff/hdiff": ["nx=32", "ny=32", "levels=2"], "hdiff/pair": [], "vcycle/vcycle": [], "denoise/denoise": [],
@@ -102,6 +102,17 @@ class Doorbells(unittest.TestCase):
                 code, text, _ = self.run_with(JACOBI, "-n", "2", *STREAM, *SMALL, "--steps", "2000", *words, forms=forms)
                 self.assertEqual(code, expected[0], text)
                 self.assertRegex(text, expected[1])
+
+    def test_an_exchange_on_a_stream_of_the_application(self):
+        for forms in ((), ("--steps", "--late")):
+            path = os.path.join(tempfile.mkdtemp(dir=FOLDER.name), "record")
+            done = subprocess.run([*common.adapter(*forms), PAIR, "rounds", "mlx5"], env=self.environment(path, 2), capture_output=True,
+                                  text=True, check=False, timeout=common.HARD_LIMIT)
+            self.assertEqual(sorted(done.stdout.splitlines()), ["process 0: ok, ok", "process 1: ok, ok"], done.stdout + done.stderr)
+            record = lines_of(path)
+            self.assertEqual((bad(record), left(record)), ([], set()))
+            self.assertGreaterEqual(record.count("cuStreamBatchMemOp"), 2 * 8)
+            self.assertEqual(record.count("cuStreamWaitValue64"), 0)
 
     def test_the_program_of_the_freeze_test(self):
         """On GPUs it stops the ranks. Here their threads are the device: they run, or the control stalls as it must."""

@@ -91,12 +91,13 @@ static bool flush_flags(peal_cuda_rank *rank, const peal_cuda_lane *mine)
     return ok;
 }
 
-/* That an adapter has sent messages is progress, which no event of a stream tells. */
+/* That an adapter has sent messages is progress, which no event of a stream tells; so a wait for it
+ * begins and ends with some. */
 static bool has_room_to_ring(peal_cuda_rank *rank)
 {
     bool has_room = peal_cuda_doorbell_has_room(rank);
 
-    if (has_room && rank->awaits_room)
+    if (has_room == rank->awaits_room)
         rank->plan->run->last_progress = peal_clock_s();
     rank->awaits_room = !has_room;
     return has_room;

@@ -20,8 +20,6 @@ bool peal_cuda_doorbells_are_there(const peal_cuda_plan *plan, char reason[PEAL_
         why = "no message goes to another host";
     else if (!plan->desc.network->doorbell)
         why = "only messages by mlx5 can be rung for (--transport mlx5)";
-    else if (plan->desc.embedded)
-        why = "an exchange by itself has its messages posted";
     else if (!plan->device->has_memops)
         why = "this GPU has no memory operations of 64 bits";
     snprintf(reason, PEAL_CUDA_REASON_BYTES, "%s", why ? why : "");

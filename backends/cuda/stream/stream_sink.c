@@ -90,8 +90,8 @@ CUresult peal_cuda_stream_call(peal_cuda_rank *rank, peal_cuda_lane *lane,
 }
 
 /* A plan without a batch refuses to ring (../options.c). */
-static CUresult ring(peal_cuda_rank *rank, peal_cuda_lane *lane, CUdeviceptr word, uint64_t value,
-                     unsigned bytes)
+CUresult peal_cuda_stream_ring(peal_cuda_rank *rank, peal_cuda_lane *lane, CUdeviceptr word,
+                               uint64_t value, unsigned bytes)
 {
     lane->chained = false;
     return peal_cuda_batch_write(rank, lane, word, value, bytes);
@@ -124,7 +124,7 @@ const struct peal_cuda_sink_ops peal_cuda_stream_sink = {
     .copy = peal_cuda_stream_copy,
     .write_word = peal_cuda_stream_write_word,
     .wait_word = peal_cuda_stream_wait_word,
-    .ring = ring,
+    .ring = peal_cuda_stream_ring,
     .submit = peal_cuda_batch_submit,
     .record = peal_cuda_stream_record,
     .wait_event = peal_cuda_stream_wait_event,

@@ -15,6 +15,8 @@ CUresult peal_cuda_stream_write_word(peal_cuda_rank *rank, peal_cuda_lane *lane,
                                      uint64_t value);
 CUresult peal_cuda_stream_wait_word(peal_cuda_rank *rank, peal_cuda_lane *lane, int op,
                                     CUdeviceptr word, uint64_t value);
+CUresult peal_cuda_stream_ring(peal_cuda_rank *rank, peal_cuda_lane *lane, CUdeviceptr word,
+                               uint64_t value, unsigned bytes);
 CUresult peal_cuda_stream_record(peal_cuda_rank *rank, peal_cuda_lane *lane, CUevent event);
 CUresult peal_cuda_stream_wait_event(peal_cuda_rank *rank, peal_cuda_lane *lane, CUevent event);
 CUresult peal_cuda_stream_call(peal_cuda_rank *rank, peal_cuda_lane *lane,
