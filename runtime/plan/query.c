@@ -1,6 +1,7 @@
 /* What can be asked of a plan: where arrays are, what it has done, how it runs. */
 #include "base/handle.h"
 #include "peal_config.h"
+#include "runtime/bind/puts.h"
 #include "runtime/plan/plan.h"
 
 #include <peal/peal.h>
