@@ -18,6 +18,9 @@
 
 enum { MOST_POLLED = 64, RARELY = 256 /* turns */, NAP_NS = 50000 };
 
+/* Between looks at what rarely comes, where turns are few. */
+static const int64_t longest_unheard_ns = 100000000;
+
 static const int64_t patience_ns = INT64_C(2000000000); /* with what is under way as a plan ends */
 
 peal_status verbs_no_memory(peal_diagnostics *diagnostics)
@@ -123,8 +126,12 @@ static void turn(verbs_link *link)
         if (end->ring)
             mlx5_reap(end);
     verbs_post_pending(link);
-    if (link->turns++ % RARELY == 0)
-        listen_to(link);
+    const int64_t now_ns = peal_clock_ns();
+    if (link->turns++ % RARELY && now_ns - link->listened_ns < longest_unheard_ns)
+        return;
+    link->listened_ns = now_ns;
+    listen_to(link);
+    look_at_events(link->network);
 }
 
 static bool is_usable(const peal_network *network, const verbs_link *link)
@@ -139,8 +146,6 @@ static void progress(peal_network *network)
         if (!is_usable(network, link) || pthread_mutex_trylock(&link->lock))
             continue;
         turn(link);
-        if (link->turns % RARELY == 0)
-            look_at_events(network);
         pthread_mutex_unlock(&link->lock);
     }
 }

@@ -122,6 +122,7 @@ struct verbs_link {
     verbs_word heard; /* what has been read of the next one */
     size_t heard_bytes;
     uint32_t turns;
+    int64_t listened_ns;      /* when what rarely comes was last looked at */
     _Atomic bool has_pending; /* a hint: something is due that is not posted */
     _Atomic bool is_begun;    /* a hint: the other end begins a plan, which attach reads */
     _Atomic bool is_broken;

@@ -276,13 +276,15 @@ static uint8_t add_remote(hca_world *world, const hca_queue *q, const hca_queue 
     return 0;
 }
 
-/* NULL: nobody answers there. */
+/* NULL: nobody answers there, or drops what comes: it is joined to another queue, or expects other
+ * packets. */
 static hca_queue *peer_of(hca_world *world, const hca_queue *q)
 {
     hca_queue *peer = &world->queue[(q->peer - HCA_QUEUE_NUMBER) % HCA_QUEUES];
     uint32_t state = atomic_load(&peer->state);
     bool answers = atomic_load(&peer->used) == HCA_USED && peer->number == q->peer &&
-                   (state == IBV_QPS_RTR || state == IBV_QPS_RTS);
+                   (state == IBV_QPS_RTR || state == IBV_QPS_RTS) && peer->peer == q->number &&
+                   peer->first_taken == q->first_sent && peer->mtu == q->mtu;
     return answers && (kill(peer->pid, 0) == 0 || errno == EPERM) ? peer : NULL;
 }
 
@@ -291,6 +293,26 @@ static int64_t now_ns(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* Whether the next entry is on its way, or nobody has answered to it yet: an adapter sends again
+ * after 4.096 us * 2^timeout, so many times. */
+static bool waits(hca_world *world, hca_queue *q)
+{
+    const uint64_t every = world->form.loses, now_done = atomic_load(&world->counts.entries);
+    const bool answers = peer_of(world, q) != NULL;
+    const bool is_lost = every && now_done % every == every - 1 && !q->is_resent;
+    if (atomic_load(&q->state) != IBV_QPS_RTS || (answers && !is_lost)) {
+        q->tried_ns = 0;
+        return false;
+    }
+    const int64_t once_ns = INT64_C(4096) << q->timeout;
+    q->tried_ns = q->tried_ns ? q->tried_ns : now_ns();
+    if (now_ns() - q->tried_ns < (answers ? once_ns : once_ns * (1 + (int64_t)q->retries)))
+        return true;
+    q->tried_ns = 0;
+    q->is_resent = true;
+    return false;
 }
 
 static uint8_t do_entry(hca_world *world, hca_queue *q, const entry *e, uint32_t *bytes)
@@ -305,6 +327,10 @@ static uint8_t do_entry(hca_world *world, hca_queue *q, const entry *e, uint32_t
     if (!peer ||
         (world->form.fails_at && atomic_load(&world->counts.entries) + 1 == world->form.fails_at))
         return MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR;
+    if (e->opcode == MLX5_OPCODE_RDMA_WRITE && !(peer->access & IBV_ACCESS_REMOTE_WRITE))
+        return MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR;
+    if (e->opcode == MLX5_OPCODE_ATOMIC_FA && !(peer->access & IBV_ACCESS_REMOTE_ATOMIC))
+        return MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR;
     if (e->opcode == MLX5_OPCODE_RDMA_WRITE && e->parts >= 2)
         return write_remote(world, q, peer, e, bytes);
     if (e->opcode == MLX5_OPCODE_ATOMIC_FA)
@@ -325,6 +351,7 @@ static void execute(hca_world *world, hca_queue *q, uint32_t number)
         return;
     }
     uint8_t syndrome = do_entry(world, q, &e, &bytes);
+    q->is_resent = false;
     if (syndrome)
         atomic_store(&q->state, IBV_QPS_ERR);
     if (q->waiting == HCA_WAITING)
@@ -341,7 +368,8 @@ static void execute(hca_world *world, hca_queue *q, uint32_t number)
     q->worked_ns = world->form.is_late ? now_ns() : 0;
     if (world->form.is_slow)
         nanosleep(&(struct timespec){.tv_nsec = SLOW_NS}, NULL);
-    atomic_fetch_add(&world->counts.entries, 1);
+    if (syndrome != MLX5_CQE_SYNDROME_WR_FLUSH_ERR) /* that is counted apart */
+        atomic_fetch_add(&world->counts.entries, 1);
     atomic_fetch_add(&world->counts.bytes, bytes);
 }
 
@@ -400,8 +428,11 @@ static bool is_due(const hca_world *world, const hca_queue *q)
 bool hca_turn(hca_world *world, int32_t pid)
 {
     bool found = false;
-    const uint64_t last = world->form.dies_at;
-    bool is_dead = last && atomic_load(&world->counts.entries) >= last;
+    const uint64_t last = world->form.dies_at, down = world->form.downs_at;
+    const uint64_t now_done = atomic_load(&world->counts.entries);
+    bool is_dead = (last && now_done >= last) || atomic_load(&world->is_down);
+    if (down && now_done >= down)
+        atomic_store(&world->is_down, true);
     for (uint32_t i = 0; i < HCA_QUEUES; i++) {
         hca_queue *q = &world->queue[i];
         uint32_t used = atomic_load_explicit(&q->used, memory_order_acquire);
@@ -414,7 +445,7 @@ bool hca_turn(hca_world *world, int32_t pid)
         if (is_dead)
             continue;
         found |= look_at_register(world, q);
-        for (int burst = 0; burst < BURST && q->executed != q->rung; burst++) {
+        for (int burst = 0; burst < BURST && q->executed != q->rung && !waits(world, q); burst++) {
             execute(world, q, i);
             found = true;
         }
@@ -422,4 +453,35 @@ bool hca_turn(hca_world *world, int32_t pid)
             acknowledge(world, q, i);
     }
     return found;
+}
+
+/* Ended, whoever has not taken note of it yet. */
+static bool has_ended(int32_t pid)
+{
+    char path[64], line[256], state = 'Z';
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return errno == ENOENT;
+    if (fgets(line, sizeof(line), file) && strrchr(line, ')'))
+        state = strrchr(line, ')')[2];
+    fclose(file);
+    return state == 'Z' || state == 'X';
+}
+
+static void sweep(_Atomic uint32_t *used, int32_t pid)
+{
+    uint32_t is_used = HCA_USED;
+    if (atomic_load(used) == HCA_USED && has_ended(pid))
+        atomic_compare_exchange_strong(used, &is_used, HCA_FREE);
+}
+
+void hca_sweep(hca_world *world)
+{
+    for (int i = 0; i < HCA_QUEUES; i++)
+        sweep(&world->queue[i].used, world->queue[i].pid);
+    for (int i = 0; i < HCA_RINGS; i++)
+        sweep(&world->ring[i].used, world->ring[i].pid);
+    for (int i = 0; i < HCA_REGIONS; i++)
+        sweep(&world->region[i].used, world->region[i].pid);
 }

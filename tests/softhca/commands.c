@@ -71,6 +71,7 @@ static int get_context(const command *c)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
         return errno;
     told.async_fd = (uint32_t)ends[0];
+    hca_tell_events_at(ends[0]);
     c->context->events = ends[1];
     c->context->registers = asked->total_num_bfregs;
     answer_both(c, &told, sizeof(told), &own, sizeof(own));
@@ -254,7 +255,10 @@ static int create_queue(const command *c)
     q->buffer = own->buf_addr + (receives + 63) / 64 * 64;
     q->record = own->db_addr;
     q->executed = q->rung = q->first_waiting = q->waiting = 0;
-    q->peer = q->timeout = q->retries = 0;
+    q->peer = q->timeout = q->retries = q->access = q->mtu = 0;
+    q->first_sent = q->first_taken = 0;
+    q->tried_ns = 0;
+    q->is_resent = false;
     atomic_store(&q->state, IBV_QPS_RESET);
     uint32_t at = take_register(c, q);
     if (!at) {
@@ -274,18 +278,50 @@ static int create_queue(const command *c)
     return 0;
 }
 
+/* What a queue that is connected must be told with each state, as the standard has it; -1: it
+ * cannot be brought from the one to the other. */
+static int64_t needed_between(uint32_t from, uint32_t to)
+{
+    if (to == IBV_QPS_ERR || to == IBV_QPS_RESET)
+        return IBV_QP_STATE;
+    if (from == IBV_QPS_RESET && to == IBV_QPS_INIT)
+        return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+    if (from == IBV_QPS_INIT && to == IBV_QPS_RTR)
+        return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    if (from == IBV_QPS_RTR && to == IBV_QPS_RTS)
+        return IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+               IBV_QP_MAX_QP_RD_ATOMIC;
+    return -1;
+}
+
 static int modify_queue(const command *c)
 {
     const struct ib_uverbs_modify_qp *asked = c->in;
     hca_queue *q = &c->world->queue[asked->qp_handle % HCA_QUEUES];
+    int64_t needed = needed_between(atomic_load(&q->state), asked->qp_state);
+    if (needed < 0 || (asked->attr_mask & needed) != needed)
+        return EINVAL;
+    if (asked->qp_state == IBV_QPS_INIT && asked->port_num != 1)
+        return EINVAL;
+    if (asked->qp_state == IBV_QPS_RTR &&
+        (asked->path_mtu < IBV_MTU_256 || asked->path_mtu > IBV_MTU_4096))
+        return EINVAL;
+    if (asked->attr_mask & IBV_QP_ACCESS_FLAGS)
+        q->access = asked->qp_access_flags;
     if (asked->attr_mask & IBV_QP_DEST_QPN)
         q->peer = asked->dest_qp_num;
+    if (asked->attr_mask & IBV_QP_PATH_MTU)
+        q->mtu = asked->path_mtu;
+    if (asked->attr_mask & IBV_QP_RQ_PSN)
+        q->first_taken = asked->rq_psn;
+    if (asked->attr_mask & IBV_QP_SQ_PSN)
+        q->first_sent = asked->sq_psn;
     if (asked->attr_mask & IBV_QP_TIMEOUT)
         q->timeout = asked->timeout;
     if (asked->attr_mask & IBV_QP_RETRY_CNT)
         q->retries = asked->retry_cnt;
-    if (asked->attr_mask & IBV_QP_STATE)
-        atomic_store(&q->state, asked->qp_state);
+    atomic_store(&q->state, asked->qp_state);
     return 0;
 }
 
@@ -303,7 +339,9 @@ static int destroy_queue(const command *c)
     const struct ib_uverbs_destroy_qp *asked = c->in;
     struct ib_uverbs_destroy_qp_resp told = {0};
     hca_queue *q = &c->world->queue[asked->qp_handle % HCA_QUEUES];
-    if (atomic_load(&q->state) == IBV_QPS_RTS && (q->executed != q->rung || q->waiting))
+    bool has_more = q->executed != q->rung || q->waiting; /* not what nobody answers to */
+    if (atomic_load(&q->state) == IBV_QPS_RTS && has_more && !q->tried_ns &&
+        !atomic_load(&c->world->is_down))
         hca_wrong(c->world, "queue %#x was closed with entries in flight", q->number);
     close_object(&q->used);
     answer(c, &told, sizeof(told));

@@ -26,6 +26,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <infiniband/verbs.h>
+#include <rdma/ib_user_verbs.h>
+
 enum { FILES = 4096, MAJOR = 231, MINOR = 192, IDLE_TURNS = 200, MAP_COMMAND_BITS = 8 };
 
 static hca_world *world;
@@ -141,6 +144,9 @@ static void *map_registers(hca_context *c, size_t bytes, off_t offset)
     return world->page[page];
 }
 
+enum { NO_EVENTS, HAS_EVENTS, IS_TOLD };
+static _Atomic char events_at[FILES];
+
 /* ---- what libibverbs and libmlx5 call ---- */
 
 int stat(const char *path, struct stat *out)
@@ -177,6 +183,8 @@ int close(int file)
             REAL(close)(closed->events);
         free(closed);
     }
+    if (file >= 0 && file < FILES)
+        atomic_store(&events_at[file], NO_EVENTS);
     return REAL(close)(file);
 }
 
@@ -240,6 +248,30 @@ ssize_t write(int file, const void *from, size_t bytes)
     pthread_mutex_unlock(&lock);
     errno = error;
     return done;
+}
+
+/* ---- asynchronous events ---- */
+
+void hca_tell_events_at(int file)
+{
+    if (file < FILES)
+        atomic_store(&events_at[file], HAS_EVENTS);
+}
+
+/* A port that has gone down is told once to each who has opened the device. */
+ssize_t read(int file, void *to, size_t bytes)
+{
+    const struct ib_uverbs_async_event_desc down = {.element = 1, .event_type = IBV_EVENT_PORT_ERR};
+    static __typeof__(read) *plain;
+    char untold = HAS_EVENTS;
+    if (!plain)
+        plain = REAL(read);
+    if (!world || file < 0 || file >= FILES || bytes < sizeof(down) ||
+        !atomic_load(&world->is_down) ||
+        !atomic_compare_exchange_strong(&events_at[file], &untold, IS_TOLD))
+        return plain(file, to, bytes);
+    memcpy(to, &down, sizeof(down));
+    return sizeof(down);
 }
 
 /* The names that programs built with _FORTIFY_SOURCE or for large files call. */

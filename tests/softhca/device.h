@@ -16,6 +16,8 @@ typedef struct hca_context {
 
 /* What write() to the device says. */
 ssize_t hca_command(hca_world *world, hca_context *context, const void *words, size_t bytes);
+/* Asynchronous events are read at this end. */
+void hca_tell_events_at(int file);
 /* step.c: stores to this page of registers are seen one at a time. */
 void hca_step_page(hca_world *world, uint32_t page);
 /* The data half as a thread of this process, where the world wants that. */

@@ -65,6 +65,13 @@ card card_of(const end *e)
 
 void connect_end(end *e, const card *other)
 {
+    connect_again(e, other, 0);
+}
+
+void connect_again(end *e, const card *other, uint32_t first_packet)
+{
+    struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+    assert_int_equal(ibv_modify_qp(e->queue, &reset, IBV_QP_STATE), 0);
     struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT,
                             .port_num = 1,
                             .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC};
@@ -75,6 +82,7 @@ void connect_end(end *e, const card *other)
     a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
                              .path_mtu = IBV_MTU_4096,
                              .dest_qp_num = other->queue,
+                             .rq_psn = first_packet,
                              .max_dest_rd_atomic = 1,
                              .min_rnr_timer = 1,
                              .ah_attr = {.dlid = 1, .port_num = 1}};
@@ -84,7 +92,7 @@ void connect_end(end *e, const card *other)
                                        IBV_QP_MIN_RNR_TIMER),
                      0);
     a = (struct ibv_qp_attr){
-        .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 6, .rnr_retry = 6, .max_rd_atomic = 1};
+        .qp_state = IBV_QPS_RTS, .timeout = 10, .retry_cnt = 6, .rnr_retry = 6, .max_rd_atomic = 1};
     assert_int_equal(ibv_modify_qp(e->queue, &a,
                                    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
                                        IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),

@@ -31,6 +31,8 @@ struct ibv_context *open_device(void);
 void open_end(end *e, struct ibv_context *device, void *at, uint64_t bytes, uint32_t inlined);
 card card_of(const end *e);
 void connect_end(end *e, const card *other);
+/* The same once more, with another first packet than the other end sends. */
+void connect_again(end *e, const card *other, uint32_t first_packet);
 void close_end(end *e);
 
 /* bytes from an offset here to one there, and an 8-byte word behind them, inline; signalled: the

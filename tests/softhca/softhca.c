@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { IDLE_TURNS = 200, WRONG = 99, FAILED = 98 };
+enum { IDLE_TURNS = 200, SWEPT = 20000, WRONG = 99, FAILED = 98 };
 
 /* What libibverbs reads of a device. */
 static const char *const sys[][2] = {{"class/infiniband_verbs/abi_version", "6\n"},
@@ -117,6 +117,8 @@ static int serve(hca_world *world, pid_t child)
             continue;
         if (idle % IDLE_TURNS == 0 && waitpid(child, &status, WNOHANG) == child)
             return status;
+        if (idle % SWEPT == 0)
+            hca_sweep(world);
         sched_yield();
     }
 }
@@ -138,6 +140,10 @@ static bool read_form(const char *word, hca_form *form)
         form->fails_at = strtoull(number + 1, NULL, 10);
     else if (!strncmp(word, "--die=", 6))
         form->dies_at = strtoull(number + 1, NULL, 10);
+    else if (!strncmp(word, "--down=", 7))
+        form->downs_at = strtoull(number + 1, NULL, 10);
+    else if (!strncmp(word, "--lose=", 7))
+        form->loses = strtoull(number + 1, NULL, 10);
     else
         return false;
     return true;
@@ -151,7 +157,7 @@ int main(int argc, char **argv)
         words++;
     if (!words[0] || !words[1] || !strncmp(words[0], "--", 2)) {
         fputs("usage: softhca [--threads] [--steps] [--slow] [--late] [--shuffle] [--fail=N] "
-              "[--die=N] "
+              "[--die=N] [--down=N] [--lose=N] "
               "LIBRARY PROGRAM [WORD ...]\n",
               stderr);
         return FAILED;

@@ -145,6 +145,59 @@ static void test_refusals(void **state)
     }
 }
 
+/* ---- queues ---- */
+
+/* A queue is brought up step by step, and told all that belongs to each. */
+static void test_states(void **state)
+{
+    const int joins = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    struct ibv_qp_attr a = {.qp_state = IBV_QPS_RTS};
+    end e;
+    (void)state;
+    open_end(&e, NULL, shared(), BYTES, 12);
+    assert_int_not_equal(ibv_modify_qp(e.queue, &a, IBV_QP_STATE), 0);
+    a = (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = 1};
+    assert_int_not_equal(ibv_modify_qp(e.queue, &a, IBV_QP_STATE | IBV_QP_PORT), 0);
+    assert_int_equal(ibv_modify_qp(e.queue, &a,
+                                   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                       IBV_QP_ACCESS_FLAGS),
+                     0);
+    a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+                             .dest_qp_num = e.queue->qp_num,
+                             .ah_attr = {.dlid = 1, .port_num = 1}};
+    assert_int_not_equal(ibv_modify_qp(e.queue, &a, joins), 0); /* no MTU */
+    a.path_mtu = IBV_MTU_1024;
+    assert_int_not_equal(ibv_modify_qp(e.queue, &a, joins & ~IBV_QP_RQ_PSN), 0);
+    assert_int_equal(ibv_modify_qp(e.queue, &a, joins), 0);
+    a.qp_state = IBV_QPS_ERR;
+    assert_int_equal(ibv_modify_qp(e.queue, &a, IBV_QP_STATE), 0);
+    close_end(&e);
+    ibv_close_device(e.device);
+    munmap(e.at, BYTES);
+}
+
+/* Packets that the other end does not expect are dropped, and so is what comes to a queue in the
+ * error state: the sender is told when it has sent often enough. */
+static void test_nobody_answers(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+        couple c;
+        open_couple(&c);
+        if (kind == 0)
+            assert_int_equal(ibv_modify_qp(c.two.queue, &error, IBV_QP_STATE), 0);
+        else
+            connect_again(&c.two, &c.first, 7);
+        assert_int_equal(put(&c.one, &c.second, 0, 64, 8, WORDS, 7, true), 0);
+        assert_int_equal(reap(&c.one, NULL), IBV_WC_RETRY_EXC_ERR);
+        assert_int_equal(reap(&c.one, NULL), IBV_WC_WR_FLUSH_ERR);
+        assert_int_equal(word_at(&c.two, WORDS), 0);
+        close_couple(&c);
+    }
+}
+
 /* ---- two processes ---- */
 
 typedef struct board {
@@ -234,6 +287,8 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_words_come_behind_data),
                                        cmocka_unit_test(test_words_are_added_to),
                                        cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_states),
+                                       cmocka_unit_test(test_nobody_answers),
                                        cmocka_unit_test(test_two_processes),
                                        cmocka_unit_test(test_a_peer_that_is_gone)};
     return cmocka_run_group_tests(tests, NULL, NULL);

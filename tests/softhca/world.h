@@ -71,12 +71,15 @@ typedef struct hca_queue {
     uint64_t buffer, record;
     uint32_t page, offset;  /* of its register */
     _Atomic uint32_t state; /* enum ibv_qp_state */
-    uint32_t peer, timeout, retries;
+    uint32_t peer, timeout, retries, access, mtu;
+    uint32_t first_sent, first_taken; /* packet numbers */
     /* By the data half: entries executed, and up to which it was told to. */
     uint16_t executed, rung;
     _Atomic uint32_t seen; /* by_steps: the record as it was at the last store to the register */
     uint16_t first_waiting, waiting; /* of these */
     int64_t worked_ns;               /* when the last entry was executed; only if it is late */
+    int64_t tried_ns; /* since when nobody has answered to the next entry; 0: it was not tried */
+    bool is_resent;   /* the next entry was lost, and has been sent again */
     hca_unacknowledged wait[HCA_WAITING];
 } hca_queue;
 
@@ -95,10 +98,13 @@ typedef struct hca_form {
     bool shuffles; /* packets of a message arrive in any order, some of them twice */
     uint64_t fails_at; /* this entry ends its queue with an error; 0: none */
     uint64_t dies_at;  /* behind this entry the adapter does nothing more; 0: never */
+    uint64_t downs_at; /* behind this entry its port is down; 0: never */
+    uint64_t loses;    /* of so many entries one is lost once, and sent again; 0: none */
 } hca_form;
 
 typedef struct hca_world {
     _Atomic uint32_t pages; /* taken */
+    _Atomic bool is_down;   /* the port */
     hca_form form;
     hca_counts counts;
     hca_region region[HCA_REGIONS];
@@ -114,6 +120,9 @@ typedef struct hca_world {
 hca_world *hca_open_world(const char *folder);
 
 /* ---- the data half ---- */
+
+/* Takes back what processes that have ended have left. */
+void hca_sweep(hca_world *world);
 
 /* One turn over the queues of a process, or of all (0); false: there was nothing to do. One thread
  * at a time for a queue. */

@@ -69,6 +69,18 @@ class Verbs(unittest.TestCase):
             with self.subTest(engine):
                 self.agrees(name, 3, options=["--transport", engine], forms=["--shuffle", "--late"])
 
+    def test_lost_packets_are_sent_again(self):
+        for engine in ("verbs", "mlx5"):
+            with self.subTest(engine):
+                self.agrees(JACOBI, 2, SAMPLES["jacobi2d/jacobi2d"], ["--transport", engine], ["--lose=40"])
+
+    def test_a_port_that_goes_down_is_told(self):
+        for engine, mode in (("verbs", "sync"), ("mlx5", "stream")):
+            with self.subTest(engine):
+                code, _, err = self.run_with("run", JACOBI, "-n", "2", "--mode", mode, "--transport", engine, "--deadline", "60s", forms=["--down=500"])
+                self.assertEqual(code, 5, err)
+                self.assertRegex(err, r"RDMA adapter mlx5_0: port error.*\[E320\]")
+
     def test_an_error_of_the_adapter_is_told(self):
         for number in share.taken(range(1, 21), 5):
             engine, mode = ("verbs", "mlx5")[number % 2], ("sync", "stream", "fused")[number % 3]
