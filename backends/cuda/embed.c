@@ -148,6 +148,8 @@ static void *watch(void *user)
             has_stopped = true;
         }
         if (has_stopped || embedding->must_release)
+            peal_cuda_rescue_gates(plan);
+        if (has_stopped || embedding->must_release)
             release_waits(plan, &value);
         struct timespec until = peal_clock_timespec(peal_clock_ns() + NAP_NS);
         pthread_cond_timedwait(&embedding->ends, &embedding->lock, &until);

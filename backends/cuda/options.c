@@ -186,24 +186,39 @@ peal_status peal_cuda_options_refuse_doorbells(const peal_cuda_plan *plan, const
 /* Whether mode stream rings for messages to other hosts. A memory operation, unlike a kernel, does
  * not see that a wait has been given up: so all waits are such operations, which end when the
  * message is there, or when the host, which has silenced the network, lets them go on. */
-static peal_status choose_doorbells(peal_cuda_plan *plan)
+static peal_status choose_doorbells(peal_cuda_plan *plan, bool may_ring)
 {
+    const peal_machine *machine = plan->desc.rank[0].schedule->machine;
     char reason[PEAL_CUDA_REASON_BYTES];
 
     plan->options.marks = PEAL_CUDA_MARKS;
-    if (plan->desc.mode != PEAL_MODE_STREAM || plan->options.network == PEAL_CUDA_NETWORK_WORD)
+    if (!may_ring || plan->desc.mode != PEAL_MODE_STREAM ||
+        plan->options.network == PEAL_CUDA_NETWORK_WORD)
+        return PEAL_STATUS_OK;
+    /* Other processes may have neighbours on other hosts, where this one has none. */
+    if (!plan->desc.network && machine && peal_machine_hosts(machine) > 1)
         return PEAL_STATUS_OK;
     plan->options.rings = peal_cuda_doorbells_are_there(plan, reason);
     if (!plan->options.rings)
         return plan->options.network == PEAL_CUDA_NETWORK_DOORBELL
                    ? peal_cuda_options_refuse_doorbells(plan, reason)
                    : PEAL_STATUS_OK;
-    plan->options.marks = PEAL_CUDA_RINGING_MARKS;
     plan->options.signal = PEAL_CUDA_SIGNAL_MEMOP;
     return PEAL_STATUS_OK;
 }
 
-peal_status peal_cuda_options_choose(peal_cuda_plan *plan)
+/* Streams of a process share the eight queues of a device, whose places bound how far ahead the
+ * walk may be. */
+static void choose_marks(peal_cuda_plan *plan)
+{
+    enum { DEVICE_QUEUES = 8 };
+    int sharing = (plan->rank_count * plan->options.lanes + DEVICE_QUEUES - 1) / DEVICE_QUEUES;
+    int marks = PEAL_CUDA_RINGING_MARKS / (sharing > 1 ? sharing : 1);
+    if (plan->options.rings)
+        plan->options.marks = marks > PEAL_CUDA_MARKS ? marks : PEAL_CUDA_MARKS;
+}
+
+peal_status peal_cuda_options_choose(peal_cuda_plan *plan, bool may_ring)
 {
     const peal_schedule *schedule = plan->desc.rank[0].schedule;
     /* Launches may be merged across ops only if nobody waits between two ops. */
@@ -246,7 +261,8 @@ peal_status peal_cuda_options_choose(peal_cuda_plan *plan)
                 : 1;
     if (plan->desc.embedded)
         plan->options.lanes = 1; /* the application's stream */
-    peal_status status = choose_doorbells(plan);
+    peal_status status = choose_doorbells(plan, may_ring);
+    choose_marks(plan);
     if (status)
         return status;
     /* Kernels of two processes take turns on a GPU: a kernel that waits would keep the other

@@ -10,8 +10,9 @@
  */
 bool peal_cuda_options_parse(const char *text, peal_cuda_options *out);
 
-/* Sets the plan's options, and refuses what its mode or its GPU cannot do. */
-peal_status peal_cuda_options_choose(peal_cuda_plan *plan);
+/* Sets the plan's options, and refuses what its mode or its GPU cannot do. may_ring false: the
+ * driver has refused what a stream needs to ring for messages. */
+peal_status peal_cuda_options_choose(peal_cuda_plan *plan, bool may_ring);
 
 /* Reports why the plan's stream cannot ring for messages to other hosts (PEAL_E_NO_DOORBELLS). */
 peal_status peal_cuda_options_refuse_doorbells(const peal_cuda_plan *plan, const char *why);

@@ -145,10 +145,13 @@ static peal_status bind_doorbells(peal_cuda_plan *plan)
         return PEAL_STATUS_OK;
     for (int r = 0; r < plan->rank_count; r++)
         peal_cuda_doorbells_release(&plan->rank[r]);
-    plan->options.rings = false;
-    return plan->options.network == PEAL_CUDA_NETWORK_DOORBELL
-               ? peal_cuda_options_refuse_doorbells(plan, reason)
-               : PEAL_STATUS_OK;
+    if (plan->options.network == PEAL_CUDA_NETWORK_DOORBELL) {
+        plan->options.rings = false;
+        return peal_cuda_options_refuse_doorbells(plan, reason);
+    }
+    peal_status status = peal_cuda_options_choose(plan, false);
+    choose_sink(plan);
+    return status;
 }
 
 static peal_status arm(peal_cuda_plan *plan)
@@ -179,7 +182,7 @@ static peal_status arm(peal_cuda_plan *plan)
     plan->run->run_iterations = peal_cuda_run_in_blocks;
     plan->host = &peal_cuda_host;
     if (!status)
-        status = peal_cuda_options_choose(plan);
+        status = peal_cuda_options_choose(plan, true);
     choose_sink(plan);
     if (!status)
         status = peal_cuda_mapped_create(plan);

@@ -262,7 +262,7 @@ void mlx5_post(verbs_end *end, int number, uint64_t more)
 {
     mlx5_ring *ring = &end->ring[number];
     ring->due += more;
-    if (end->is_silent || atomic_load(&end->link->is_broken))
+    if (ring->is_rung_for || end->is_silent || atomic_load(&end->link->is_broken))
         return;
     while (ring->built < ring->due && has_room(end, ring, 1))
         build(end, number);
@@ -303,6 +303,7 @@ int mlx5_stores(verbs_end *end, int number, uint64_t message,
     const peal_put *put = &end->pair->out[number];
     mlx5_ring *ring = &end->ring[number];
     list_stores(ring, message, out);
+    ring->is_rung_for = true;
     ring->due = message > ring->due ? message : ring->due;
     end->out[number].due = put->first + ring->due * put->quantum;
     return PEAL_NETWORK_STORES;

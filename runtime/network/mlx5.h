@@ -56,6 +56,7 @@ typedef struct mlx5_ring {
     const mlx5_u8 *completion;
     mlx5_u32 completion_count, each;
     uint64_t built, due, done; /* messages; what is rung for is what the record says */
+    bool is_rung_for;          /* by others: what is due is not to be rung for here */
     uint32_t first_packet;
 } mlx5_ring;
 

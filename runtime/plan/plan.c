@@ -18,7 +18,7 @@
 typedef struct bound {
     uint64_t hash, puts_sent, puts_taken;
     uint32_t transports;
-    int32_t has_rank;
+    uint8_t has_rank, rings, posts; /* rings, posts: who sends its messages to other hosts */
 } bound;
 
 static int mark(const peal_plan *plan)
@@ -130,7 +130,11 @@ static peal_status join_bound(peal_plan *plan)
 {
     peal_session *session = plan->session;
     int processes = session->identity.processes, from = mark(plan);
-    bound own = {.transports = plan->binding.transports, .has_rank = plan->binding.count > 0};
+    bool rings = peal_bound_puts_are_rung_for(plan->binding.puts);
+    bound own = {.transports = plan->binding.transports,
+                 .has_rank = plan->binding.count > 0,
+                 .rings = rings,
+                 .posts = plan->binding.puts && !rings};
     plan->hash = own.has_rank ? plan->binding.rank[0].schedule->hash ^ plan->kernel_hash : 0;
     own.hash = plan->hash;
     peal_bound_puts_sum(plan->binding.puts, session->identity.process, &own.puts_sent,
@@ -145,6 +149,8 @@ static peal_status join_bound(peal_plan *plan)
     uint64_t unmatched = 0;
     for (int p = 0; !status && p < processes; p++) {
         plan->transports |= all[p].transports;
+        plan->rings |= all[p].rings;
+        plan->posts |= all[p].posts;
         unmatched ^= all[p].puts_sent ^ all[p].puts_taken;
         if (all[p].has_rank && all[p].hash != all[0].hash)
             status = peal_report(session->diagnostics, PEAL_E_GRAPHS_DIFFER, PEAL_NO_SOURCE,

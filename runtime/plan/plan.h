@@ -55,6 +55,7 @@ struct peal_plan {
     peal_footprints *footprints; /* each tile is looked at: `checking` runs in place of `run` */
     peal_backend_plan *checking;
     unsigned transports; /* of all processes: bit k for kind k */
+    bool rings, posts; /* a process of a GPU has its stream ring for messages; a thread post them */
     uint64_t hash;
     uint64_t kernel_hash; /* of what kernels are made of; 0: nothing */
     int64_t repeat;       /* of the outermost loop */

@@ -1,7 +1,6 @@
 /* What can be asked of a plan: where arrays are, what it has done, how it runs. */
 #include "base/handle.h"
 #include "peal_config.h"
-#include "runtime/bind/puts.h"
 #include "runtime/plan/plan.h"
 
 #include <peal/peal.h>
@@ -148,14 +147,15 @@ static const char *who_posts(const peal_plan *plan, peal_transport_kind kind)
 {
     if (!plan->machine.accelerator || kind != PEAL_TRANSPORT_MLX5)
         return "";
-    return peal_bound_puts_are_rung_for(plan->binding.puts) ? " (rung for by streams)"
-                                                            : " (posted by a thread)";
+    return plan->rings && plan->posts ? " (rung for by streams, some posted by a thread)"
+           : plan->rings              ? " (rung for by streams)"
+                                      : " (posted by a thread)";
 }
 
 void peal_plan_describe(const peal_plan *plan, char *text, size_t bytes)
 {
     int dims[PEAL_RANK_AXES];
-    char paths[64] = "", device[120] = "";
+    char paths[128] = "", device[120] = "";
     if (!text || !bytes)
         return;
     *text = 0;

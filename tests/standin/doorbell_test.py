@@ -5,13 +5,14 @@
 #   doorbell_test.py EMULATING INCLUDE FREEZE PAIR: the folder with that stand-in, that of the emulated device's headers, the
 #   programs of the freeze test and of two processes that exchange on streams of their own (embed_pair)
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 
 sys.argv[1:1] = sys.argv[1:2]  # one driver in the place of a new and of an old one
-from calls import CACHE, FOLDER, NEW, bad, common, left, lines_of  # noqa: E402
+from calls import FOLDER, NEW, bad, common, left, lines_of  # noqa: E402
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "share"))
 import share  # noqa: E402
@@ -24,6 +25,23 @@ SAMPLES = {"jacobi2d/jacobi2d": ["nx=64", "ny=66"], "jacobi_until/jacobi_until":
            "cavity/cavity": []}
 JACOBI = os.path.join(common.ROOT, "samples", "jacobi2d", "jacobi2d.yaml")
 SMALL = ("--set", "nx=64", "--set", "ny=66")
+FAILING = """peal: 1
+kernels: k.c
+fields: {u: {type: i32, size: [16], halo: 1}, v: {like: u}}
+buffers: {small: {type: u8, keep: true}, most: {type: i32, keep: true}}
+repeat: 3000
+step:
+  - {exchange: u}
+  - {task: add, box: v, read: {u: {star: 1}}, write: v, args: [step]}
+  - {swap: [u, v]}
+  - {set: most, value: step}
+  - {set: small, value: most * 10, when: rank == 0}
+"""
+ADD = """PEAL_KERNEL(add)(peal_tile t, PEAL_READ(int, u), PEAL_WRITE(int, v), long step)
+{
+    PEAL_FOR_1D(t, x) PEAL_AT(v, x) = PEAL_AT(u, x) + (int)step;
+}
+"""
 STREAM = ("--backend", "cuda", "--mode", "stream", "--transport", "mlx5", "--deadline", "20s")
 
 
@@ -32,7 +50,7 @@ class Doorbells(unittest.TestCase):
     def environment(self, path, devices, **more):
         return common.environment(LD_LIBRARY_PATH=NEW + ":" + os.environ.get("LD_LIBRARY_PATH", ""), STANDIN_DEVICES=str(devices),
                                   STANDIN_RECORD=path, STANDIN_SMS="3", EMULATE_INCLUDE=INCLUDE, EMULATE_UNITS=FOLDER.name,
-                                  XDG_CACHE_HOME=CACHE, PEAL_TEST_HOSTS="2", **more)
+                                  XDG_CACHE_HOME=FOLDER.name + "/cache", PEAL_TEST_HOSTS="2", **more)
 
     def run_with(self, *words, devices=2, forms=(), **more):
         """Exit code, what was printed, the calls of the driver."""
@@ -51,10 +69,15 @@ class Doorbells(unittest.TestCase):
         self.assertEqual((bad(record), left(record)), ([], set()), spec)
 
     def test_samples(self):
-        for turn, ranks in enumerate((2, 4)):
-            for spec in share.taken(sorted(SAMPLES), 4, turn):
+        for turn, (ranks, every) in enumerate(((2, 5), (4, 13))):
+            for spec in share.taken(sorted(SAMPLES), every, turn):
                 with self.subTest(spec, ranks=ranks):
                     self.agrees(spec, ranks)
+
+    def test_several_ranks_in_a_process(self):
+        for spec in share.taken(["jacobi2d/jacobi2d", "cg/cg", "vcycle/vcycle"], 3):
+            with self.subTest(spec):
+                self.agrees(spec, 4, "--processes", "2")
 
     def test_every_store_is_seen(self):
         for forms in share.taken([("--steps",), ("--steps", "--late"), ("--shuffle", "--late"), ("--slow",)], 2):
@@ -88,12 +111,20 @@ class Doorbells(unittest.TestCase):
         for words, more, why in (
                 (("--transport", "tcp"), {}, r"only messages by mlx5 can be rung for \(--transport mlx5\)"),
                 (("--processes", "1"), {}, "no message goes to another host"),
-                (("--transport", "mlx5"), {"STANDIN_LACKS": "memops"}, "this GPU has no memory operations of 64 bits"),
+                (("--transport", "mlx5"), {"STANDIN_LACKS": "memops"}, "this GPU lacks memory operations: of 64 bits, or waits for a bit that is clear"),
                 (("--transport", "mlx5"), {"STANDIN_FAIL": "cuMemHostRegister:3+"}, "the driver does not map r[a-z]+s of the adapter: .*")):
             with self.subTest(words, **more):
                 code, text, _ = self.run_with(*asked, *words, **more)
                 self.assertEqual(code, 4, text)
                 self.assertRegex(text, rf"the stream cannot ring for messages to other hosts: {why} \[E670\]")
+
+    def test_nothing_is_rung_for_behind_a_failure(self):
+        """A kernel finds it at step 26, and the walk is some hundred steps ahead."""
+        name = os.path.join(common.folder_of({"s.yaml": FAILING, "k.c": ADD}, FOLDER.name), "s.yaml")
+        code, text, _ = self.run_with(name, "-n", "2", *STREAM, SOFTHCA_SAY="1")
+        self.assertEqual(code, 3, text)
+        self.assertRegex(text, r"rank 0, step 26: `small` is set to 260, but its type u8 holds 0 to 255 \[E371\]")
+        self.assertLess(int(re.search(r"softhca: \d+ doorbells, (\d+) entries", text)[1]), 2 * 2 * 35)
 
     def test_failures_are_told(self):
         for words, forms, expected in (((), ("--fail=300",), (5, r"the RDMA connection with process \d has ended: .*\[E320\]")),

@@ -21,10 +21,11 @@
 enum { OF_APPLICATION = 8, STREAMS = EMULATE_STREAMS, OWN = STREAMS - OF_APPLICATION };
 enum { EVENTS = 16384, LEAST_ROOM = 64 };
 
-typedef enum entry_kind { DONE, WORD, VALUE, HALF, EVENT, NEVER, RUN } entry_kind;
+typedef enum entry_kind { DONE, WORD, VALUE, HALF, CLEAR, EVENT, NEVER, RUN } entry_kind;
 typedef struct entry {
     entry_kind kind;
-    volatile uint64_t *word; /* WORD: waits for value; VALUE: gets it; HALF: its first half does */
+    volatile uint64_t *word; /* WORD: waits for value; VALUE: gets it; HALF: its first half does;
+                                CLEAR: waits until a bit is 0 that value has not */
     uint64_t value;          /* EVENT: entries of `other` that come first */
     int other;
     emulate_call *call; /* RUN */
@@ -75,6 +76,8 @@ static bool is_over(const entry *e)
     case HALF:
         *(volatile uint32_t *)e->word = (uint32_t)e->value;
         return true;
+    case CLEAR:
+        return ~(*(volatile uint32_t *)e->word | (uint32_t)e->value) != 0;
     case EVENT:
         return streams[e->other].done >= e->value;
     case NEVER:
@@ -301,6 +304,9 @@ CUresult cuStreamBatchMemOp(CUstream handle, unsigned count, CUstreamBatchMemOpP
                                                                     : HALF;
         if (op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32)
             e.value = op->writeValue.value;
+        else if (op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 &&
+                 op->waitValue.flags == CU_STREAM_WAIT_VALUE_NOR)
+            e = (entry){.kind = CLEAR, .word = e.word, .value = op->waitValue.value};
         else if (e.kind == HALF)
             standin_bad("cuStreamBatchMemOp", "an operation that the stand-in does not know");
         LOCKED(put(handle, e));

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* The longest time in which no further stream becomes idle. */
+/* The longest time in which no stream goes on. */
 static const double patience_s = 1.5;
 
 peal_status peal_cuda_rescue_create(peal_cuda_plan *plan)
@@ -90,6 +90,31 @@ void peal_cuda_rescue_write(peal_cuda_plan *plan, uint64_t value)
         }
 }
 
+void peal_cuda_rescue_gates(peal_cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count && plan->options.rings; r++)
+        if (plan->rank[r].control)
+            __atomic_store_n(&plan->rank[r].control->claimed, (unsigned)PEAL_LET_GO,
+                             __ATOMIC_RELEASE);
+}
+
+/* Whether marks of the plan's lanes have passed since the last look: what was enqueued goes on. */
+static bool have_marks_passed(peal_cuda_plan *plan)
+{
+    const uint64_t marks = (uint64_t)plan->options.marks;
+    bool any = false;
+    for (int r = 0; r < plan->rank_count; r++)
+        for (int l = 0; l < plan->rank[r].lanes; l++) {
+            peal_cuda_lane *lane = &plan->rank[r].lane[l];
+            while (lane->marks_passed < lane->marks &&
+                   !plan->driver->cuEventQuery_(lane->mark[lane->marks_passed % marks])) {
+                lane->marks_passed++;
+                any = true;
+            }
+        }
+    return any;
+}
+
 void peal_cuda_rescue_all(peal_cuda_plan *plan)
 {
     double end = peal_clock_s() + patience_s;
@@ -97,8 +122,9 @@ void peal_cuda_rescue_all(peal_cuda_plan *plan)
     int busy, busy_before = 0;
 
     peal_cuda_stop_device(plan);
+    peal_cuda_rescue_gates(plan);
     while ((busy = count_busy_lanes(plan)) > 0) {
-        if (busy < busy_before)
+        if (have_marks_passed(plan) || busy < busy_before)
             end = peal_clock_s() + patience_s;
         busy_before = busy;
         if (peal_clock_s() > end) {

@@ -142,6 +142,8 @@ bool peal_cuda_rescue_read(peal_cuda_plan *plan, CUdeviceptr word, uint64_t *val
 /* Writes `value` to every word that a WAIT of this process may wait for; does nothing while its
  * last writes are not done. Two values half a cycle apart, written in turn, release every wait. */
 void peal_cuda_rescue_write(peal_cuda_plan *plan, uint64_t value);
+/* Once the network is silent: lets streams go on that do not ring since a kernel has failed. */
+void peal_cuda_rescue_gates(peal_cuda_plan *plan);
 /* After a failure: releases all waits until the streams are idle. If some work does not end, the
  * device is marked as lost. */
 void peal_cuda_rescue_all(peal_cuda_plan *plan);

@@ -27,6 +27,8 @@ static void query(peal_device *device)
         device->has_vmm &&
         attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0;
     device->has_memops = attribute(device, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) != 0;
+    device->has_wait_nor =
+        attribute(device, CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR) != 0;
     device->has_cooperative = attribute(device, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0;
     if (driver->cuDeviceGetName_(device->name, sizeof(device->name), device->device))
         snprintf(device->name, sizeof(device->name), "GPU %d", device->ordinal);

@@ -27,7 +27,8 @@ struct peal_device {
     bool shared;                   /* more processes of this host than devices that this one sees */
     bool has_vmm;                  /* memory by handles ... */
     bool has_descriptors;          /* ... that can be passed on as file descriptors */
-    bool has_memops;               /* 64-bit memory operations on streams */
+    bool has_memops;               /* 64-bit memory operations on streams ... */
+    bool has_wait_nor;             /* ... and waits for a bit that is clear */
     bool has_cooperative;          /* cooperative launches */
     bool dry;                      /* there is no GPU: nothing is compiled for it (dry_plan.c) */
     bool lost;                     /* work on it does not end: no call may wait for it any more */

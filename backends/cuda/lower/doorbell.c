@@ -20,8 +20,10 @@ bool peal_cuda_doorbells_are_there(const peal_cuda_plan *plan, char reason[PEAL_
         why = "no message goes to another host";
     else if (!plan->desc.network->doorbell)
         why = "only messages by mlx5 can be rung for (--transport mlx5)";
-    else if (!plan->device->has_memops)
-        why = "this GPU has no memory operations of 64 bits";
+    else if (!plan->device->has_memops || !plan->device->has_wait_nor)
+        why = "this GPU lacks memory operations: of 64 bits, or waits for a bit that is clear";
+    else if (plan->desc.hooks.unawaited)
+        why = "nobody waits for messages";
     snprintf(reason, PEAL_CUDA_REASON_BYTES, "%s", why ? why : "");
     return !why;
 }

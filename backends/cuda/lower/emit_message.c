@@ -182,7 +182,8 @@ bool peal_cuda_emit_write(peal_cuda_rank *rank, int index, const peal_walk_frame
         return peal_cuda_flush(rank, op->lane) && peal_cuda_publish(rank, lane, index);
     if (op->doorbell)
         return peal_cuda_doorbell_emit(rank, op, frame->message);
-    if (plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP)
+    /* A kernel looks at whether a wait was given up, which a memory operation does not. */
+    if (plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP && !plan->options.rings)
         return emit_memory_op(rank, op, value, false);
     bool fits = group->kind == PEAL_CUDA_GROUP_WAITS || group->kind == PEAL_CUDA_GROUP_COPY ||
                 (group->kind == PEAL_CUDA_GROUP_TASK && can_send_after_tiles(rank, group, index));

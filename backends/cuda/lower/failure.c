@@ -25,8 +25,8 @@ bool peal_cuda_fail(peal_cuda_plan *plan, peal_status status)
 
     if (!plan->emission.status)
         plan->emission.status = status;
-    peal_cuda_stop_device(plan);
     atomic_compare_exchange_strong(plan->desc.abort_word, &none, (int)status);
+    peal_cuda_stop_device(plan);
     return false;
 }
 

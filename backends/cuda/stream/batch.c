@@ -3,6 +3,8 @@
 #include "backends/cuda/stream/batch.h"
 #include "base/arena.h"
 
+#include <stddef.h>
+
 enum { MOST = 64 }; /* the driver takes 256 at a time */
 
 struct peal_cuda_batch {
@@ -10,6 +12,7 @@ struct peal_cuda_batch {
     unsigned count;
     CUstream stream; /* that they go to */
     bool has_place;  /* those that are put off have been counted */
+    bool is_gated;   /* no kernel can have run between the gate and what comes next */
 };
 
 struct peal_cuda_batch *peal_cuda_batch_create(const peal_cuda_plan *plan)
@@ -24,7 +27,7 @@ CUresult peal_cuda_batch_submit(peal_cuda_plan *plan)
         return CUDA_SUCCESS;
     unsigned count = batch->count;
     batch->count = 0;
-    batch->has_place = false;
+    batch->has_place = batch->is_gated = false;
     return plan->driver->cuStreamBatchMemOp_(batch->stream, count, batch->op, 0);
 }
 
@@ -68,10 +71,33 @@ CUresult peal_cuda_batch_wait(peal_cuda_rank *rank, peal_cuda_lane *lane, CUdevi
     CUstreamBatchMemOpParams *op = next(rank->plan, lane, &result);
     if (!op)
         return result;
+    rank->plan->batch->is_gated = false;
     op->waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_64;
     op->waitValue.address = word;
     op->waitValue.value64 = value;
     op->waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
+    return CUDA_SUCCESS;
+}
+
+/* A kernel that fails claims its rank's control block: bit 0. From then on no kernel of the process
+ * stores a flag, and no stream may ring. */
+CUresult peal_cuda_batch_gate(peal_cuda_rank *rank, peal_cuda_lane *lane)
+{
+    peal_cuda_plan *plan = rank->plan;
+    CUresult result = CUDA_SUCCESS;
+    if (plan->batch->is_gated && plan->batch->stream == lane->stream)
+        return CUDA_SUCCESS;
+    for (int r = 0; r < plan->rank_count; r++) {
+        CUstreamBatchMemOpParams *op = next(plan, lane, &result);
+        if (!op)
+            return result;
+        op->waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+        op->waitValue.address =
+            plan->rank[r].control_device + offsetof(peal_device_control, claimed);
+        op->waitValue.value = ~(cuuint32_t)PEAL_CLAIMED;
+        op->waitValue.flags = CU_STREAM_WAIT_VALUE_NOR; /* until ~(word | value) is not 0 */
+    }
+    plan->batch->is_gated = true;
     return CUDA_SUCCESS;
 }
 

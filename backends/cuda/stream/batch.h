@@ -13,6 +13,9 @@ CUresult peal_cuda_batch_write(peal_cuda_rank *rank, peal_cuda_lane *lane, CUdev
                                uint64_t value, unsigned bytes);
 CUresult peal_cuda_batch_wait(peal_cuda_rank *rank, peal_cuda_lane *lane, CUdeviceptr word,
                               uint64_t value);
+/* What follows waits until the host lets it go on, if a kernel of the plan has failed before: call
+ * it before a write that must not be done then. */
+CUresult peal_cuda_batch_gate(peal_cuda_rank *rank, peal_cuda_lane *lane);
 /* A plan without a batch has put nothing off. */
 CUresult peal_cuda_batch_submit(peal_cuda_plan *plan);
 /* Called once after each op: whether what it enqueued takes a place of the stream of its own, and

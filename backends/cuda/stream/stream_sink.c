@@ -51,6 +51,7 @@ CUresult peal_cuda_stream_wait_word(peal_cuda_rank *rank, peal_cuda_lane *lane, 
 CUresult peal_cuda_stream_record(peal_cuda_rank *rank, peal_cuda_lane *lane, CUevent event)
 {
     CUresult result = peal_cuda_batch_submit(rank->plan);
+    lane->since_mark += rank->plan->options.rings;
     return result ? result : rank->plan->driver->cuEventRecord_(event, lane->stream);
 }
 
@@ -58,6 +59,7 @@ CUresult peal_cuda_stream_wait_event(peal_cuda_rank *rank, peal_cuda_lane *lane,
 {
     CUresult result = peal_cuda_batch_submit(rank->plan);
     lane->chained = false;
+    lane->since_mark += rank->plan->options.rings;
     return result ? result : rank->plan->driver->cuStreamWaitEvent_(lane->stream, event, 0);
 }
 
@@ -93,27 +95,31 @@ CUresult peal_cuda_stream_call(peal_cuda_rank *rank, peal_cuda_lane *lane,
 CUresult peal_cuda_stream_ring(peal_cuda_rank *rank, peal_cuda_lane *lane, CUdeviceptr word,
                                uint64_t value, unsigned bytes)
 {
+    CUresult result = peal_cuda_batch_gate(rank, lane);
     lane->chained = false;
-    return peal_cuda_batch_write(rank, lane, word, value, bytes);
+    return result ? result : peal_cuda_batch_write(rank, lane, word, value, bytes);
 }
 
 /* Records a mark after so many launches. The walk goes on only when the mark that is
  * options.marks back has passed (peal_cuda_within_lookahead). With memory operations there are more
- * marks, so that a report can say which wait a lane has reached: the values of words repeat. */
+ * marks, so that a report can say which wait a lane has reached: the values of words repeat. The
+ * log has what lies between the marks. */
 static CUresult mark(peal_cuda_rank *rank, peal_cuda_lane *lane, int op)
 {
     enum { EVERY = 48, EVERY_MEMOP = 16 };
     peal_cuda_plan *plan = rank->plan;
     int every = plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP ? EVERY_MEMOP : EVERY;
+    uint64_t marks = (uint64_t)plan->options.marks;
+    uint64_t logged = lane->marks ? lane->mark_log[(lane->marks - 1) % marks] : 0;
 
     (void)op;
-    if (!peal_cuda_batch_takes_place(plan) || ++lane->since_mark < every)
+    lane->since_mark += peal_cuda_batch_takes_place(plan);
+    if (lane->since_mark < every && lane->log_count - logged < PEAL_CUDA_LOG_ENTRIES / marks)
         return CUDA_SUCCESS;
     CUresult result = peal_cuda_batch_submit(plan);
     if (result)
         return result;
     lane->since_mark = 0;
-    uint64_t marks = (uint64_t)plan->options.marks;
     lane->mark_log[lane->marks % marks] = lane->log_count;
     CUevent event = lane->mark[lane->marks++ % marks];
     return plan->driver->cuEventRecord_(event, lane->stream);

@@ -129,7 +129,7 @@ typedef struct peal_network_ops {
     void (*close)(peal_network *network);
     /* Messages that others ring for, without a thread of this process. NULL, all four: the engine
      * has none; else each is as due: any thread, one at a time for a put. A put is rung for here,
-     * by due, or there, not by both at a time. */
+     * by due, or, once its stores were asked for, there. */
     peal_status (*doorbell)(peal_network_plan *plan, int pair, int put, peal_network_doorbell *out);
     /* Messages have numbers since words wrap around: 1 is the first of the plan, and number n
      * raises its word to `first` + n quanta. Writes the entries of all of them up to one; false,

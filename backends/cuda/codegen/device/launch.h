@@ -145,6 +145,8 @@ enum {
     PEAL_FAILED_VALUE = 4
 };
 
+enum { PEAL_CLAIMED = 1, PEAL_LET_GO = 2 };
+
 /* In mapped host memory, one for each rank: how a run ends early, and what the host reads while it
  * runs. */
 typedef struct peal_device_control {
@@ -153,7 +155,8 @@ typedef struct peal_device_control {
     int kind;        /* PEAL_FAILED_... */
     int op;          /* of the schedule */
     int wait;
-    unsigned claimed; /* by the thread of the device that fills them */
+    unsigned claimed; /* PEAL_CLAIMED: by the thread of the device that fills them; PEAL_LET_GO: by
+                         the host, once no stream that goes on can do harm */
     long long step;
     unsigned long long expected, seen;
     unsigned long long steps_done; /* iterations of the outermost loop that have finished */

@@ -88,7 +88,7 @@ static __device__ __noinline__ void peal_report_failure_now_(const peal_launch *
     peal_device_control *control = (peal_device_control *)launch->control;
 
     atomicExch(&peal_given_up, 1u);
-    if (!control || atomicCAS(&control->claimed, 0u, 1u) != 0)
+    if (!control || atomicCAS(&control->claimed, 0u, (unsigned)PEAL_CLAIMED) != 0)
         return;
     control->kind = kind;
     control->op = wait < 0 ? launch->op : kind == PEAL_FAILED_COUNT ? wait : launch->wait[wait].op;
