@@ -69,7 +69,7 @@ class Doorbells(unittest.TestCase):
         self.assertEqual((bad(record), left(record)), ([], set()), spec)
 
     def test_samples(self):
-        for turn, (ranks, every) in enumerate(((2, 5), (4, 13))):
+        for turn, (ranks, every) in enumerate(((2, 7), (4, 13))):
             for spec in share.taken(sorted(SAMPLES), every, turn):
                 with self.subTest(spec, ranks=ranks):
                     self.agrees(spec, ranks)
@@ -97,7 +97,8 @@ class Doorbells(unittest.TestCase):
         self.assertLessEqual(launches, 2 * 40 * 3)
 
     def test_a_thread_posts_what_is_not_rung_for(self):
-        for words, more in ((("--lower", "network=word"), {}), ((), {"STANDIN_LACKS": "memops"}), ((), {"STANDIN_FAIL": "cuMemHostRegister:3+"})):
+        cases = ((("--lower", "network=word"), {}), ((), {"STANDIN_LACKS": "memops"}), ((), {"STANDIN_FAIL": "cuMemHostRegister:3+"}))
+        for words, more in share.taken(cases, 2):
             with self.subTest(words, **more):
                 code, text, record = self.run_with(JACOBI, "-n", "2", *STREAM, *SMALL, "--steps", "12", "--verify", *words, **more)
                 self.assertEqual(code, 0, text)
@@ -108,11 +109,12 @@ class Doorbells(unittest.TestCase):
 
     def test_why_it_cannot(self):
         asked = (JACOBI, "-n", "2", "--backend", "cuda", "--mode", "stream", *SMALL, "--steps", "12", "--lower", "network=doorbell")
-        for words, more, why in (
-                (("--transport", "tcp"), {}, r"only messages by mlx5 can be rung for \(--transport mlx5\)"),
-                (("--processes", "1"), {}, "no message goes to another host"),
-                (("--transport", "mlx5"), {"STANDIN_LACKS": "memops"}, "this GPU lacks memory operations: of 64 bits, or waits for a bit that is clear"),
-                (("--transport", "mlx5"), {"STANDIN_FAIL": "cuMemHostRegister:3+"}, "the driver does not map r[a-z]+s of the adapter: .*")):
+        cases = (
+            (("--transport", "tcp"), {}, r"only messages by mlx5 can be rung for \(--transport mlx5\)"),
+            (("--processes", "1"), {}, "no message goes to another host"),
+            (("--transport", "mlx5"), {"STANDIN_LACKS": "memops"}, "this GPU lacks memory operations: of 64 bits, or waits for a bit that is clear"),
+            (("--transport", "mlx5"), {"STANDIN_FAIL": "cuMemHostRegister:3+"}, "the driver does not map r[a-z]+s of the adapter: .*"))
+        for words, more, why in share.taken(cases, 2):
             with self.subTest(words, **more):
                 code, text, _ = self.run_with(*asked, *words, **more)
                 self.assertEqual(code, 4, text)
@@ -135,7 +137,7 @@ class Doorbells(unittest.TestCase):
                 self.assertRegex(text, expected[1])
 
     def test_an_exchange_on_a_stream_of_the_application(self):
-        for forms in ((), ("--steps", "--late")):
+        for forms in share.taken([(), ("--steps", "--late")], 2):
             path = os.path.join(tempfile.mkdtemp(dir=FOLDER.name), "record")
             done = subprocess.run([*common.adapter(*forms), PAIR, "rounds", "mlx5"], env=self.environment(path, 2), capture_output=True,
                                   text=True, check=False, timeout=common.HARD_LIMIT)
