@@ -2,6 +2,7 @@
 #include "backends/cuda/gpu/gpu.h"
 
 #include "backends/cuda/gpu/memory.h"
+#include "backends/cuda/gpu/pages.h"
 #include "base/thread_room.h"
 
 #include <stdio.h>
@@ -95,6 +96,7 @@ void peal_cuda_device_close(peal_device *device)
         peal_cuda_memory_close(device);
         device->driver->cuDevicePrimaryCtxRelease_(device->device);
     }
+    peal_cuda_pages_forget(device);
     free(device);
 }
 

@@ -65,7 +65,15 @@ void peal_cuda_pages_give(peal_device *device, const peal_network_pages *pages)
     if (!entry || --entry->takers > 0)
         return;
     *at = entry->next;
-    if (!device->lost) /* else a stream may still store there */
-        device->driver->cuMemHostUnregister_(entry->at);
+    device->driver->cuMemHostUnregister_(entry->at);
     free(entry);
+}
+
+void peal_cuda_pages_forget(peal_device *device)
+{
+    while (device->pages) {
+        peal_cuda_pages *entry = device->pages;
+        device->pages = entry->next;
+        free(entry);
+    }
 }

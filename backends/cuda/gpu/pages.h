@@ -13,5 +13,8 @@ CUresult peal_cuda_pages_take(peal_device *device, const peal_network_pages *pag
                               CUdeviceptr *address);
 /* While the memory is still mapped. Pages that were not taken are left alone. */
 void peal_cuda_pages_give(peal_device *device, const peal_network_pages *pages);
+/* Of a device that is closed: what plans on a lost one have not given back, since a stream may
+ * still store there, stays the driver's. */
+void peal_cuda_pages_forget(peal_device *device);
 
 #endif
