@@ -19,6 +19,7 @@ typedef struct bound {
     uint64_t hash, puts_sent, puts_taken;
     uint32_t transports;
     uint8_t has_rank, rings, posts; /* rings, posts: who sends its messages to other hosts */
+    uint8_t unused;                 /* all bytes that are sent are set */
 } bound;
 
 static int mark(const peal_plan *plan)
