@@ -4,16 +4,16 @@ the GPU's stream itself; and what goes on while the CPU is away.
 
     ninja -C build && bench/gpu_network.py [pingpong] [freeze] [--programs build] [--rounds 9] [--result FILE]
 
-pingpong: a message there and back between two ranks (two buffers, sent back as they came), in turns; half of a step, beside
+pingpong: a message there and back between two ranks (a buffer that is sent back as it came), in turns; half of a step, beside
 the time that a rank's CPU works in it, with idle cores and with a busy process on each. The adapter is one of software
 (tests/softhca), a process of this machine: rows compare who posts, and say nothing of an adapter's speed. mlx5 alone; peal run
 with PEAL_TEST_HOSTS=2 --transport mlx5.
 
 freeze: a table of the freeze test: steps of a halo exchange, given to an executor of lists (CPU) or to the GPUs' streams behind
-a gate; then every thread of both ranks is stopped, the gate is opened, and what goes on is counted. Without a GPU its rows are
-left out.
+a gate; then every thread of both ranks is stopped, the gate is opened, and what goes on is counted. Without a GPU
+its rows say so.
 
-Both take two quiet GPUs, or one (slower: processes take turns on it)."""
+For two quiet GPUs. freeze has been run on such (bench/results/2026-11-28-gpu-freeze.txt), pingpong not to its end yet."""
 
 import argparse
 import datetime
