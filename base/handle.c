@@ -37,7 +37,12 @@ static void *kept[KEPT]; /* destroyed lately: a ring */
 static unsigned kept_next;
 static _Thread_local slot *latest[PEAL_HANDLE_KINDS];
 
-static const char *const kind_names[] = {"graph", "session", "plan", "exchange"};
+static const char *const kind_names[] = {"graph", "session", "plan", "exchange", "transfer"};
+
+const char *peal_handle_kind_name(peal_handle_kind kind)
+{
+    return kind_names[kind];
+}
 
 static slot *next_slot(slot *at, chunk **of)
 {

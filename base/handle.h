@@ -17,9 +17,12 @@ typedef enum peal_handle_kind {
     PEAL_HANDLE_SESSION,
     PEAL_HANDLE_PLAN,
     PEAL_HANDLE_EXCHANGE,
+    PEAL_HANDLE_TRANSFER,
     PEAL_HANDLE_KINDS
 } peal_handle_kind;
 
+/* "graph", "session", ... */
+const char *peal_handle_kind_name(peal_handle_kind kind);
 /* From now on object (of malloc) is a handle. owner: the session that it is made in, or NULL.
  * False: no memory. */
 bool peal_handle_open(void *object, peal_handle_kind kind, const void *owner);

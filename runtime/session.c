@@ -230,8 +230,10 @@ static void destroy_owned(peal_session *session, const char *call)
          left = peal_handle_owned(session, &kind)) {
         if (kind == PEAL_HANDLE_PLAN)
             peal_plan_destroy(left);
-        else
+        else if (kind == PEAL_HANDLE_EXCHANGE)
             peal_exchange_destroy(left);
+        else
+            peal_transfer_destroy(left);
         peal_handle_report_early(call, kind);
         if (session->log && session->log_level >= PEAL_LOG_ERROR)
             fprintf(session->log, "peal: warning: %s\n", peal_misuse());

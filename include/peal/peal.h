@@ -10,6 +10,7 @@
 #include <peal/plan.h>
 #include <peal/session.h>
 #include <peal/status.h>
+#include <peal/transfer.h>
 #include <peal/types.h>
 #include <peal/version.h>
 

@@ -1,9 +1,6 @@
 /* What the processes say of an exchange, and whether it fits together: the same fields everywhere,
  * and boxes that make up a grid. Before anything is allocated. */
-#define _GNU_SOURCE
 #include "runtime/exchange/exchange.h"
-
-#include "runtime/bind/peer_path.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,9 +16,6 @@ typedef struct claim {
     peal_box part;
     int32_t axis_count, periodic, star; /* equal in all, too */
     field_claim field[PEAL_EXCHANGE_FIELDS];
-    int32_t accelerated, next_key;
-    char transport[16]; /* as asked for */
-    peal_device_identity device;
 } claim;
 
 static uint32_t add(uint32_t hash, int64_t value)
@@ -45,21 +39,13 @@ static field_claim claim_field(const peal_halo_field *field)
 
 static claim own_claim(const peal_exchange *exchange, const peal_halo_desc *desc)
 {
-    const peal_session *session = exchange->session;
-    claim own = {.axis_count = desc->axis_count,
-                 .star = desc->star,
-                 .next_key = session->next_key,
-                 .accelerated = exchange->backend != NULL};
+    claim own = {.axis_count = desc->axis_count, .star = desc->star};
     memcpy(own.part.lo, desc->lo, sizeof(own.part.lo));
     memcpy(own.part.hi, desc->hi, sizeof(own.part.hi));
     for (int i = 0; i < exchange->field_count; i++)
         own.field[i] = claim_field(&desc->field[i]);
     for (int k = 0; k < PEAL_RANK_AXES; k++)
         own.periodic |= desc->periodic[k] << k;
-    snprintf(own.transport, sizeof(own.transport), "%s",
-             exchange->transport ? exchange->transport : "auto");
-    if (exchange->backend)
-        exchange->backend->identify(session->device, &own.device);
     return own;
 }
 
@@ -99,37 +85,11 @@ static peal_status compare_fields(const peal_exchange *exchange, const claim *al
     return PEAL_STATUS_OK;
 }
 
-static peal_status compare_means(const peal_exchange *exchange, const claim *all, int p)
-{
-    peal_diagnostics *diagnostics = exchange->session->diagnostics;
-    if (all[p].accelerated != all[0].accelerated)
-        return peal_report(diagnostics, PEAL_E_CALLS_DIFFER, exchange->source,
-                           "lend the same kind of memory in all processes",
-                           "the exchange of process %d is %s, that of process 0 %s", p,
-                           all[p].accelerated ? "on a GPU" : "on the host",
-                           all[0].accelerated ? "on a GPU" : "on the host");
-    if (strcmp(all[p].transport, all[0].transport) != 0)
-        return peal_report(diagnostics, PEAL_E_CALLS_DIFFER, exchange->source,
-                           "give all processes the same options",
-                           "the exchange of process %d has another transport than that of "
-                           "process 0",
-                           p);
-    if (strcmp(all[p].device.model, all[0].device.model) != 0)
-        return peal_report(diagnostics, PEAL_E_GPUS_DIFFER, exchange->source,
-                           "let the job use equal GPUs only (CUDA_VISIBLE_DEVICES)",
-                           "process %d has %s, process 0 has %s", p, all[p].device.model,
-                           all[0].device.model);
-    return PEAL_STATUS_OK;
-}
-
 static peal_status compare_claims(const peal_exchange *exchange, const claim *all)
 {
     peal_status status = PEAL_STATUS_OK;
-    for (int p = 1; !status && p < exchange->session->identity.processes; p++) {
+    for (int p = 1; !status && p < exchange->session->identity.processes; p++)
         status = compare_fields(exchange, all, p);
-        if (!status)
-            status = compare_means(exchange, all, p);
-    }
     return status;
 }
 
@@ -196,55 +156,6 @@ static peal_status check_extent(const peal_exchange *exchange, const peal_halo_d
     return PEAL_STATUS_OK;
 }
 
-/* ---- paths ---- */
-
-static int compare_devices(const void *a, const void *b, void *devices)
-{
-    const peal_device_identity *of = devices;
-    int x = *(const int *)a, y = *(const int *)b, order = strcmp(of[x].unique, of[y].unique);
-    return order ? order : (x > y) - (x < y);
-}
-
-/* Whom the devices belong to: paths to neighbours depend on it. */
-static peal_status keep_devices(peal_exchange *exchange, const claim *all)
-{
-    peal_session *session = exchange->session;
-    int processes = session->identity.processes;
-    if (!exchange->backend)
-        return PEAL_STATUS_OK;
-    if (!session->neighbours)
-        session->neighbours = calloc((size_t)processes, sizeof(*session->neighbours));
-    if (!session->neighbours)
-        return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
-                           "no memory for the devices of an exchange");
-    for (int p = 0; p < processes; p++)
-        session->neighbours[p] = all[p].device;
-    int *order = malloc((size_t)processes * sizeof(*order));
-    if (!order)
-        return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
-                           "no memory for the devices of an exchange");
-    for (int p = 0; p < processes; p++)
-        order[p] = p;
-    qsort_r(order, (size_t)processes, sizeof(*order), compare_devices, session->neighbours);
-    for (int i = 1; i < processes; i++)
-        exchange->machine.shares_device |= !strcmp(session->neighbours[order[i]].unique,
-                                                   session->neighbours[order[i - 1]].unique) &&
-                                           peal_session_are_near(session, order[i], order[i - 1]);
-    free(order);
-    return PEAL_STATUS_OK;
-}
-
-static peal_status settle_path(peal_exchange *exchange)
-{
-    peal_session *session = exchange->session;
-    if (session->identity.processes == 1)
-        return PEAL_STATUS_OK;
-    if (!exchange->backend)
-        return peal_transport_check_host(exchange->transport, session->diagnostics);
-    return peal_peer_path_settle(session, exchange->transport, &exchange->machine, exchange->note,
-                                 sizeof(exchange->note));
-}
-
 /* Blocks of ranks: rank r in process r. */
 static bool is_in_order(const peal_decomposition *grid, int processes)
 {
@@ -260,34 +171,22 @@ peal_status peal_exchange_agree(peal_exchange *exchange, const peal_halo_desc *d
     int processes = session->identity.processes,
         from = peal_diagnostics_count(session->diagnostics);
     claim own = own_claim(exchange, desc), *all = calloc((size_t)processes, sizeof(own));
-    peal_status status =
-        all ? PEAL_STATUS_OK
-            : peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
-                          "no memory for %d processes", processes);
-    if (processes > 1 && !status)
-        status = peal_control_allgather(session->control, &own, sizeof(own), all);
-    else if (!status)
-        all[0] = own;
+    peal_status status = peal_exchange_gather(exchange, &own, sizeof(own), all);
     if (status) {
         free(all);
         return peal_session_fail(session, status, from);
     }
-    for (int p = 0; p < processes; p++)
-        if (all[p].next_key > session->next_key)
-            session->next_key = all[p].next_key;
     from = peal_diagnostics_count(session->diagnostics);
     status = compare_claims(exchange, all);
     if (!status)
         status = make_grid(exchange, desc, all);
     if (!status)
         status = check_extent(exchange, desc);
-    if (!status)
-        status = keep_devices(exchange, all);
     free(all);
     status = peal_session_agree(session, status, from); /* each says what its own extent is */
     if (status)
         return status;
     if (!is_in_order(&exchange->grid, processes))
         exchange->machine.process_of = exchange->grid.process_of;
-    return settle_path(exchange);
+    return peal_exchange_agree_on_means(exchange);
 }

@@ -16,23 +16,21 @@ static peal_status no_backend(const peal_exchange *exchange, const char *name, c
 }
 
 /* Whether some field is lent memory of a GPU. */
-static bool is_on_device(const peal_exchange *exchange, const peal_backend_ops *backend,
-                         const peal_halo_desc *desc)
+static bool is_on_device(const peal_exchange *exchange, const peal_backend_ops *backend)
 {
     peal_session *session = exchange->session;
     bool on_device = false;
     for (int i = 0; i < exchange->field_count && !on_device; i++)
-        if (desc->field[i].data[0] && peal_session_device(session, NULL))
-            backend->memory->classify(session->device, desc->field[i].data[0], &on_device);
+        if (exchange->lent[i] && peal_session_device(session, NULL))
+            backend->memory->classify(session->device, exchange->lent[i], &on_device);
     return on_device;
 }
 
 /* Everything that is lent must be the device's then. */
-static peal_status check_memory(const peal_exchange *exchange, const peal_backend_ops *backend,
-                                const peal_halo_desc *desc)
+static peal_status check_memory(const peal_exchange *exchange, const peal_backend_ops *backend)
 {
     for (int i = 0; i < exchange->field_count; i++) {
-        void *data = desc->field[i].data[0];
+        const void *data = exchange->lent[i];
         const char *reason =
             data ? backend->memory->refuses(exchange->session->device, PEAL_MODE_STREAM, data)
                  : NULL;
@@ -46,10 +44,10 @@ static peal_status check_memory(const peal_exchange *exchange, const peal_backen
     return PEAL_STATUS_OK;
 }
 
-peal_status peal_exchange_choose(peal_exchange *exchange, const peal_halo_desc *desc)
+peal_status peal_exchange_choose(peal_exchange *exchange, const char *asked)
 {
     peal_session *session = exchange->session;
-    const char *name = desc->backend ? desc->backend : "auto", *reason = NULL;
+    const char *name = asked ? asked : "auto", *reason = NULL;
     const peal_backend_ops *backend = peal_backend_accelerated();
     if (!peal_backend_is_known(name))
         return peal_report(session->diagnostics, PEAL_E_UNKNOWN_BACKEND, exchange->source,
@@ -57,7 +55,7 @@ peal_status peal_exchange_choose(peal_exchange *exchange, const peal_halo_desc *
     if (!strcmp(name, "host"))
         return PEAL_STATUS_OK;
     bool forced = strcmp(name, "auto") != 0;
-    if (!forced && (!backend || !is_on_device(exchange, backend, desc)))
+    if (!forced && (!backend || !is_on_device(exchange, backend)))
         return PEAL_STATUS_OK;
     if (!backend)
         peal_device_count(&reason); /* it says what the build lacks */
@@ -67,7 +65,7 @@ peal_status peal_exchange_choose(peal_exchange *exchange, const peal_halo_desc *
     exchange->machine.accelerator = true;
     exchange->machine.traits = backend->traits;
     exchange->machine.workers = LANES;
-    return check_memory(exchange, backend, desc);
+    return check_memory(exchange, backend);
 }
 
 peal_status peal_exchange_arm(peal_exchange *exchange)

@@ -62,7 +62,15 @@ typedef struct peal_exchange_image {
     int axis;                 /* the last with a shift */
 } peal_exchange_image;
 
+/* What tells a halo exchange from a put: its graph, and how the caller's memory lies. */
+typedef struct peal_exchange_form {
+    const char *noun, *brings; /* "exchange", "the border" */
+    peal_status (*build)(struct peal_exchange *exchange, const void *desc);
+    peal_status (*lay_out)(struct peal_exchange *exchange, const void *desc);
+} peal_exchange_form;
+
 struct peal_exchange {
+    const peal_exchange_form *form;
     peal_session *session;
     peal_source source; /* where the application makes it */
     peal_decomposition grid;
@@ -71,9 +79,10 @@ struct peal_exchange {
     peal_machine machine;
     peal_compilation *compilation;
     peal_binding binding;
-    peal_schedule *schedule;            /* a copy, whose arrays lie as the caller's do */
-    peal_schedule_array *array;         /* its */
-    void *second[PEAL_EXCHANGE_FIELDS]; /* the caller's other arrays, by field; NULL: none */
+    peal_schedule *schedule;                /* a copy, whose arrays lie as the caller's do */
+    peal_schedule_array *array;             /* its */
+    const void *lent[PEAL_EXCHANGE_FIELDS]; /* the caller's arrays, by field; NULL: peal's */
+    void *second[PEAL_EXCHANGE_FIELDS];     /* the caller's other ones; NULL: none */
     int buffers;
     peal_exchange_program program[2]; /* by buffer: the same words, other arrays */
     int buffer;                       /* of the exchange that was started last */
@@ -108,13 +117,23 @@ void peal_halo_stored(const peal_halo_field *field, int64_t out[PEAL_AXES][2]);
 peal_status peal_exchange_check(const peal_exchange *exchange, const peal_halo_desc *desc);
 /* A graph of one exchange; needs the grid. */
 peal_status peal_exchange_build(peal_exchange *exchange, const peal_halo_desc *desc);
-/* agreement.c: whether the processes' descriptors fit together; the grid that their boxes are, and
- * the path between their GPUs. Collective: all get the same status. */
+/* agreement.c: whether the processes' descriptors fit together; the grid that their boxes are; and
+ * by which means. Collective: all get the same status. */
 peal_status peal_exchange_agree(peal_exchange *exchange, const peal_halo_desc *desc);
-/* memory.c: how the caller's memory lies, in a copy of the schedule; whether it is there. */
+/* means.c: what each process says, by process; all NULL: there is no memory for it. Collective. */
+peal_status peal_exchange_gather(const peal_exchange *exchange, const void *own, size_t bytes,
+                                 void *all);
+/* Whether all run on GPUs or none, by the same transport; and the path between the GPUs.
+ * Collective: all get the same status. */
+peal_status peal_exchange_agree_on_means(peal_exchange *exchange);
+/* query.c: "shm+mlx5", by what its messages go here; "none". */
+void peal_exchange_describe_paths(const peal_exchange *exchange, char *text, size_t bytes);
+/* memory.c: whether this process may read and write [first, end), as far as it can tell. */
+bool peal_is_memory(uintptr_t first, uintptr_t end);
+/* How the caller's memory lies, in a copy of the schedule; whether it is there. */
 peal_status peal_exchange_lay_out(peal_exchange *exchange, const peal_halo_desc *desc);
 /* device.c: whether it runs on the device: by what was asked for and the memory lent. */
-peal_status peal_exchange_choose(peal_exchange *exchange, const peal_halo_desc *desc);
+peal_status peal_exchange_choose(peal_exchange *exchange, const char *asked);
 /* Binds the schedules to the device. */
 peal_status peal_exchange_arm(peal_exchange *exchange);
 /* Start and wait, onto streams. */
@@ -135,6 +154,17 @@ void peal_exchange_tell(const peal_exchange *exchange, const peal_exchange_word 
 void peal_exchange_flush(const peal_exchange *exchange);
 /* What is in a queue here leaves: others may wait for it while nobody of this process does. */
 peal_status peal_exchange_await_sent(peal_exchange *exchange);
+
+/* make.c: the machine that the schedules are made for, but for paths and devices. */
+void peal_exchange_choose_machine(peal_exchange *exchange);
+/* From the descriptor of the exchange's form to what runs. Collective. */
+peal_status peal_exchange_bind(peal_exchange *exchange, const void *desc);
+/* Nothing more is started; what was, is done, unless something failed before. */
+peal_status peal_exchange_leave(peal_exchange *exchange, peal_status status);
+void peal_exchange_free(peal_exchange *exchange);
+/* run.c: actions [first, end) of exchange number `round`. */
+peal_status peal_exchange_run(peal_exchange *exchange, const peal_exchange_program *program,
+                              int first, int end);
 
 /* program.c: flattens the schedule, for each buffer. A process has one rank of an exchange. */
 peal_status peal_exchange_flatten(peal_exchange *exchange);

@@ -61,9 +61,8 @@ static peal_status copy_schedule(peal_exchange *exchange)
 
 /* ---- whether it is there ---- */
 
-/* Whether this process may read and write [first, end), by the kernel's list of mappings, which is
- * sorted. Without that list nobody knows. */
-static bool is_memory(uintptr_t first, uintptr_t end)
+/* By the kernel's list of mappings, which is sorted. Without that list nobody knows. */
+bool peal_is_memory(uintptr_t first, uintptr_t end)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
     char line[512], access[5];
@@ -134,7 +133,7 @@ static peal_status check_field(const peal_exchange *exchange, const peal_halo_de
     for (int buffer = 0; !status && !exchange->backend && buffer < 2; buffer++) {
         uintptr_t first = (uintptr_t)desc->field[index].data[buffer];
         if (!first || (fits && (uint64_t)bytes <= UINTPTR_MAX - first &&
-                       is_memory(first, first + (uintptr_t)bytes)))
+                       peal_is_memory(first, first + (uintptr_t)bytes)))
             continue;
         status = peal_exchange_refuse(
             exchange,

@@ -33,9 +33,10 @@ peal_status peal_exchange_await_sent(peal_exchange *exchange)
             int from = peal_diagnostics_count(session->diagnostics);
             peal_status status =
                 peal_report(session->diagnostics, PEAL_E_BORDER_LATE, PEAL_NO_SOURCE, NULL,
-                            "a process of another host has not taken what exchange %" PRIu64
+                            "a process of another host has not taken what %s %" PRIu64
                             " sends within %g s",
-                            exchange->round, (double)exchange->deadline_ns * 1e-9);
+                            exchange->form->noun, exchange->round,
+                            (double)exchange->deadline_ns * 1e-9);
             exchange->failure = peal_session_fail(session, status, from);
             return exchange->failure;
         }

@@ -1,5 +1,6 @@
 /* What can be asked of an exchange: where its arrays are, how it runs. */
 #include "base/handle.h"
+#include "runtime/bind/puts.h"
 #include "runtime/exchange/exchange.h"
 
 #include <inttypes.h>
@@ -29,6 +30,25 @@ peal_status peal_exchange_view(const peal_exchange *exchange, int field, peal_ex
     return PEAL_STATUS_OK;
 }
 
+void peal_exchange_describe_paths(const peal_exchange *exchange, char *text, size_t bytes)
+{
+    *text = 0;
+    for (int k = 0; k < PEAL_TRANSPORT_COUNT; k++)
+        if (exchange->binding.transports >> k & 1) {
+            size_t used = strlen(text);
+            snprintf(text + used, bytes - used, "%s%s", used ? "+" : "",
+                     k == PEAL_TRANSPORT_P2P ? peal_path_name(exchange->machine.path)
+                                             : peal_transport_name((peal_transport_kind)k));
+        }
+    if (!*text)
+        snprintf(text, bytes, "none");
+    size_t used = strlen(text);
+    if (exchange->backend && (exchange->binding.transports >> PEAL_TRANSPORT_MLX5 & 1))
+        snprintf(text + used, bytes - used,
+                 peal_bound_puts_are_rung_for(exchange->binding.puts) ? " (rung for by streams)"
+                                                                      : " (posted by a thread)");
+}
+
 void peal_exchange_describe(const peal_exchange *exchange, char *text, size_t bytes)
 {
     if (!text || !bytes)
@@ -41,22 +61,16 @@ void peal_exchange_describe(const peal_exchange *exchange, char *text, size_t by
     peal_compilation_dims(exchange->compilation, dims);
     for (int c = 0; c < binding->rank[0].schedule->channel_count; c++)
         messages += binding->rank[0].schedule->channel[c].outgoing;
-    char paths[64] = "", device[120] = "";
+    char paths[96], device[120] = "";
     if (exchange->backend)
         peal_exchange_describe_device(exchange, device, sizeof(device));
-    for (int k = 0; k < PEAL_TRANSPORT_COUNT; k++)
-        if (binding->transports >> k & 1) {
-            size_t used = strlen(paths);
-            snprintf(paths + used, sizeof(paths) - used, "%s%s", used ? "+" : "",
-                     k == PEAL_TRANSPORT_P2P ? peal_path_name(exchange->machine.path)
-                                             : peal_transport_name((peal_transport_kind)k));
-        }
+    peal_exchange_describe_paths(exchange, paths, sizeof(paths));
     snprintf(text, bytes,
              "exchange of %d field%s%s, %d process%s (%d x %d x %d), from process %d: %d "
              "message%s, %" PRId64 " bytes by %s, plan %016" PRIx64 "%s%s%s",
              exchange->field_count, exchange->field_count == 1 ? "" : "s", device,
              exchange->machine.processes, exchange->machine.processes == 1 ? "" : "es", dims[0],
              dims[1], dims[2], exchange->session->identity.process, messages,
-             messages == 1 ? "" : "s", exchange->bytes, paths[0] ? paths : "none", exchange->hash,
+             messages == 1 ? "" : "s", exchange->bytes, paths, exchange->hash,
              exchange->note[0] ? " (" : "", exchange->note, exchange->note[0] ? ")" : "");
 }

@@ -114,7 +114,7 @@ static peal_status wait_for(peal_session *session, int p)
 
 static bool is_kind(int kind)
 {
-    return kind >= PEAL_BARRIER_AGREE && kind <= PEAL_BARRIER_EXCHANGE;
+    return kind >= PEAL_BARRIER_AGREE && kind <= PEAL_BARRIER_TRANSFER;
 }
 
 /* Of a kind that is one. */
@@ -125,7 +125,8 @@ static const char *kind_name(int kind)
                                        "peal_plan_start",
                                        "peal_plan_finish",
                                        "peal_plan_verify",
-                                       "peal_exchange_destroy"};
+                                       "peal_exchange_destroy",
+                                       "peal_transfer_destroy"};
     return name[kind];
 }
 

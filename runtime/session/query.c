@@ -13,8 +13,7 @@ bool peal_session_check_handle(const void *object, peal_handle_kind kind, const 
     peal_session *session = peal_handle_owner(object);
     if (session)
         peal_report(session->diagnostics, PEAL_E_USED_AFTER_DESTROY, PEAL_NO_SOURCE, NULL,
-                    "%s: the %s has been destroyed", call,
-                    kind == PEAL_HANDLE_PLAN ? "plan" : "exchange");
+                    "%s: the %s has been destroyed", call, peal_handle_kind_name(kind));
     return false;
 }
 

@@ -157,7 +157,8 @@ enum {
     PEAL_BARRIER_START,
     PEAL_BARRIER_FINISH,
     PEAL_BARRIER_VERIFY,
-    PEAL_BARRIER_EXCHANGE
+    PEAL_BARRIER_EXCHANGE,
+    PEAL_BARRIER_TRANSFER
 };
 
 /* Collective: waits until all processes have come with the same kind, hash and count.

@@ -37,6 +37,12 @@ for n in 1 2 4; do
         check "heat, $n GPUs, mode $mode" "$folder/heat" --processes $n --mode $mode
     done
 done
+for bytes in 8 100000; do
+    for shape in stream mpi; do
+        check "pingpong, $bytes bytes, $shape" \
+            "$folder/pingpong" --processes 2 --bytes $bytes --shape $shape --rounds 200
+    done
+done
 # Two processes share each GPU: waits are the stream's own then.
 check "waves, $((2 * gpus)) processes on $gpus GPUs" \
     "$folder/waves" --processes $((2 * gpus)) --columns 93 --rows 57 --steps 100

@@ -102,11 +102,13 @@ static void use_session(peal_session *s, peal_graph *graph, const char *code)
 {
     const peal_spec_desc spec = {.size_bytes = sizeof(spec), .text = "peal: 1\n"};
     peal_exchange *exchange = NULL;
+    peal_transfer *transfer = NULL;
     peal_graph *read = NULL;
     peal_plan *plan = NULL;
     peal_message message;
     REFUSED(peal_graph_compile(graph, s, NULL, &plan));
     REFUSED(peal_exchange_create(s, &exchange, .axis_count = 1));
+    REFUSED(peal_transfer_create(s, &transfer, .to = 1));
     REFUSED(peal_graph_read_spec(s, &spec, &read));
     REFUSED(peal_graph_check(graph, s, 1));
     GIVES(-1, peal_session_process(s));
@@ -170,6 +172,16 @@ static void use_exchange(peal_exchange *e, const char *code)
     assert_true(!*text);
 }
 
+/* One that is alive takes two processes: tests/runtime/test_transfer.c. */
+static void use_transfer(peal_transfer *t, const char *code)
+{
+    char text[8] = "x";
+    REFUSED(peal_transfer_start(t, NULL));
+    REFUSED(peal_transfer_wait(t, NULL));
+    NOTHING(peal_transfer_describe(t, text, sizeof(text)));
+    assert_true(!*text);
+}
+
 static void use_all(handles h, handles good, const char *code)
 {
     use_graph(h.graph, good.session, code);
@@ -191,6 +203,8 @@ static void null_handles(void **state)
     handles good = make(), null = {0};
     (void)state;
     use_all(null, good, "E336");
+    use_transfer(NULL, "E336");
+    assert_int_equal(peal_transfer_destroy(NULL), PEAL_STATUS_OK);
     peal_graph_destroy(NULL);
     peal_session_destroy(NULL);
     peal_plan_destroy(NULL);
@@ -209,6 +223,9 @@ static void other_types(void **state)
     (void)state;
     use_all(turned, good, "E336");
     destroy_again(turned, "E336");
+    use_transfer((void *)good.exchange, "E336");
+    const char *code = "E336";
+    REFUSED(peal_transfer_destroy((void *)good.plan));
     use_all(strange, good, "E336");
     destroy_again(strange, "E336");
     assert_int_equal(peal_plan_start(good.plan, 1, NULL), PEAL_STATUS_OK);
@@ -302,6 +319,7 @@ static void other_nulls(void **state)
     REFUSED(peal_session_create(NULL, NULL));
     REFUSED(peal_graph_compile(h.graph, h.session, NULL, NULL));
     REFUSED(peal_exchange_create_desc(h.session, NULL, &h.exchange));
+    REFUSED(peal_transfer_create_desc(h.session, NULL, NULL));
     REFUSED(peal_plan_view(h.plan, 0, NULL, &view));
     REFUSED(peal_plan_view(h.plan, 0, "a", NULL));
     REFUSED(peal_plan_read(h.plan, 0, "a", NULL, 1));
