@@ -2,51 +2,39 @@
 """What a GPU's messages to another host take, by who posts them: the CPU (MPI's shape), a thread that looks at words, or
 the GPU's stream itself; and what goes on while the CPU is away.
 
-    ninja -C build && bench/gpu_network.py [pingpong] [freeze] [--programs build] [--rounds 9] [--result FILE]
+    ninja -C build all samples-gpu && bench/gpu_network.py [pingpong] [freeze] [--programs build] [--rounds 9] [--result FILE]
 
-pingpong: a message there and back between two ranks (a buffer that is sent back as it came), in turns; half of a step, beside
-the time that a rank's CPU works in it, with idle cores and with a busy process on each. The adapter is one of software
-(tests/softhca), a process of this machine: rows compare who posts, and say nothing of an adapter's speed. mlx5 alone; peal run
-with PEAL_TEST_HOSTS=2 --transport mlx5.
+pingpong: samples/embed_cuda/pingpong, a message there and back between two processes, with a kernel at each end; half of a round, beside
+the time that a process's CPU works in it, with idle cores and with a busy process on each. The adapter is one of software
+(tests/softhca), a process of this machine: rows compare who posts, and say nothing of an adapter's speed. mlx5 alone. The
+program says itself whether all messages have come.
 
 freeze: a table of the freeze test: steps of a halo exchange, given to an executor of lists (CPU) or to the GPUs' streams behind
 a gate; then every thread of both ranks is stopped, the gate is opened, and what goes on is counted. Without a GPU
 its rows say so.
 
-For two quiet GPUs. freeze has been run on such (bench/results/2026-11-28-gpu-freeze.txt), pingpong not to its end yet."""
+For two quiet GPUs. With one, both processes share it, and each message takes a change of contexts (150 us and more): what is compared then
+is the CPU's time."""
 
 import argparse
 import datetime
-import json
 import os
 import platform
 import re
 import statistics
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT_S = 120
 SIZES = {"8 B": 8, "1 KiB": 1024, "64 KiB": 65536}
 STEPS = 2000
-# name: mode, lowering
-FORMS = {"CPU posts (sync)": ("sync", "network=word"), "thread posts (stream)": ("stream", "network=word"), "stream rings": ("stream", "network=doorbell")}
-SPEC = """peal: 1
-name: pingpong
-buffers:
-  ball: {{count: {count}, keep: true}}
-repeat: 1000
-step:
-  - {{send: ball, to: 1, when: rank == 0}}
-  - {{recv: ball, from: 0, when: rank == 1}}
-  - {{send: ball, to: 0, when: rank == 1}}
-  - {{recv: ball, from: 1, when: rank == 0}}
-"""
+FORMS = {"CPU posts (MPI's shape)": ["--shape", "mpi"], "thread posts": ["--lower", "network=word"], "stream rings": ["--lower", "network=doorbell"]}
 FROZEN = [("list on a CPU", "freeze", ["doorbell", 1000]), ("list on a CPU", "freeze", ["word", 200]),
-          ("streams of GPUs", "gpu_freeze", ["doorbell", 100]), ("streams of GPUs", "gpu_freeze", ["word", 100])]
-PLACES = {"peal": "tools", "softhca": "tests/softhca", "libsofthca.so": "tests/softhca", "freeze": "tests/network", "gpu_freeze": "tests/gpu"}
+          ("streams of GPUs", "gpu_freeze", ["doorbell", 100]), ("streams of GPUs", "gpu_freeze", ["word", 100]),
+          ("own loop on a stream", "gpu_freeze", ["doorbell", 90]), ("own loop on a stream", "gpu_freeze", ["word", 90])]
+PLACES = {"pingpong": "samples/embed_cuda", "softhca": "tests/softhca", "libsofthca.so": "tests/softhca", "freeze": "tests/network", "gpu_freeze": "tests/gpu"}
 
 
 def program(options, name):
@@ -84,18 +72,13 @@ class Busy:
 
 
 def pingpong(options, size, form):
-    """us one way, us of a rank's CPU."""
-    name = os.path.join(options.folder, f"{SIZES[size]}.yaml")
-    with open(name, "w", encoding="ascii") as file:
-        file.write(SPEC.format(count=SIZES[size] // 8))
-    mode, lowering = FORMS[form]
-    words = [program(options, "peal"), "run", name, "-n", "2", "--backend", "cuda", "--mode", mode, "--transport", "mlx5", "--lower", lowering]
-    if (size, form) not in options.verified:
-        run(options, [*words, "--steps", "20", "--verify"])
-        options.verified.add((size, form))
-    result = json.loads(run(options, [*words, "--steps", options.steps, "--json"]).stdout)["modes"][-1]
-    # the whole run's mean: a stream is given steps long before it does them
-    return result["seconds"] / options.steps / 2 * 1e6, result["cpu_seconds_per_step"] / 2 * 1e6
+    """us one way, us of a process's CPU: of the slower one, as it prints them."""
+    words = [program(options, "pingpong"), "--processes", "2", "--transport", "mlx5", "--bytes", SIZES[size], "--rounds", options.steps, *FORMS[form]]
+    done = run(options, words)
+    found = re.findall(r"^process \d: ([0-9.]+) us one way, ([0-9.]+) us of its CPU: the ball is as it must be$", done.stdout, re.M)
+    if len(found) != 2:
+        raise RuntimeError(f"{words}: {done.stdout}{done.stderr}")
+    return tuple(max(float(pair[k]) for pair in found) for k in (0, 1))
 
 
 def measure(options):
@@ -113,16 +96,17 @@ def measure(options):
 
 
 def pingpong_table(results):
-    yield "us one way | us of a rank's CPU meanwhile, medians:"
+    yield "us one way | us of a process's CPU meanwhile, medians:"
     yield f"{'':22}" + "".join(f"{load + ', ' + size:>22}" for load, sizes in results.items() for size in sizes)
     for form in FORMS:
         cells = ([statistics.median(pair[k] for pair in sizes[size][form]) for k in (0, 1)] for sizes in results.values() for size in sizes)
         yield f"{form:22}" + "".join(f"{f'{a:.1f} | {b:.1f}':>22}" for a, b in cells)
     for load, sizes in results.items():
         for size, forms in sizes.items():
-            pairs = list(zip(forms["stream rings"], forms["thread posts (stream)"], forms["CPU posts (sync)"]))
+            pairs = list(zip(forms["stream rings"], forms["thread posts"], forms["CPU posts (MPI's shape)"]))
             yield (f"{load}, {size}: stream rings / thread posts = {statistics.median(a[0] / b[0] for a, b, _ in pairs):.2f}, "
-                   f"/ CPU posts = {statistics.median(a[0] / c[0] for a, _, c in pairs):.2f}")
+                   f"/ CPU posts = {statistics.median(a[0] / c[0] for a, _, c in pairs):.2f}; of CPU time "
+                   f"{statistics.median(a[1] / b[1] for a, b, _ in pairs):.2f}, {statistics.median(a[1] / c[1] for a, _, c in pairs):.2f}")
 
 
 # ---- freeze ----
@@ -147,8 +131,9 @@ def freeze_table(options):
         for what in ("stopped", "running"):
             more = [what] if what == "running" else []
             if name == "gpu_freeze":
-                spec = options.samples / "jacobi2d" / "jacobi2d.yaml"
-                done = run(options, [program(options, name), spec, words[1], words[0], what, "nx=512", "ny=514", "report=100000"], check=False)
+                of = ["pingpong"] if "loop" in executor else [options.samples / "jacobi2d" / "jacobi2d.yaml"]
+                params = [] if "loop" in executor else ["nx=512", "ny=514", "report=100000"]
+                done = run(options, [program(options, name), *of, words[1], words[0], what, *params], check=False)
             else:
                 done = run(options, [program(options, name), *words, *more], check=False)
             cells = frozen_row(done.stdout)
@@ -169,14 +154,12 @@ def main():
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--result", help="a file for what is printed")
     options = parser.parse_args()
-    options.verified = set()
     options.sizes = [size for size in SIZES if size in options.sizes.split(",")]
     lines = [f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M UTC}, {platform.machine()}, {os.cpu_count()} cores"]
-    with tempfile.TemporaryDirectory() as options.folder:
-        if not options.what or "freeze" in options.what:
-            lines += freeze_table(options)
-        if not options.what or "pingpong" in options.what:
-            lines += [f"{options.rounds} rounds of {options.steps} steps", *pingpong_table(measure(options))]
+    if not options.what or "freeze" in options.what:
+        lines += freeze_table(options)
+    if not options.what or "pingpong" in options.what:
+        lines += [f"{options.rounds} rounds of {options.steps} there and back", *pingpong_table(measure(options))]
     print("\n".join(lines))
     if options.result:
         Path(options.result).write_text("\n".join(lines) + "\n", encoding="utf-8")

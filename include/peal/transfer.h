@@ -39,10 +39,11 @@ typedef struct peal_transfer_desc {
     size_t size_bytes;  /* sizeof(peal_transfer_desc) */
     peal_source source; /* the caller's place (PEAL_HERE), for messages */
     int from, to;       /* processes of the session, two of them */
-    void *data;    /* in `from` what is sent, in `to` where it arrives; not looked at elsewhere.
-                      The caller's until destroy: of the host, or of this process's GPU (both
-                      ends alike) */
-    int64_t bytes; /* 1 to 2^31 - 1 */
+    void *data;     /* in `from` what is sent, in `to` where it arrives; not looked at elsewhere.
+                       The caller's until destroy: of the host, or of this process's GPU (both
+                       ends alike) */
+    int64_t bytes;  /* 1 to 2^31 - 1 */
+    bool on_demand; /* `to` asks for it: start and wait are its, and `from` answers */
     const char *backend;   /* "host", "cuda"; NULL or "auto": cuda if the memory is a GPU's */
     const char *lowering;  /* of cuda, as in peal_plan_options; NULL: peal chooses */
     const char *transport; /* the same */
@@ -63,26 +64,35 @@ peal_status peal_transfer_create_desc(peal_session *session, const peal_transfer
     peal_transfer_create_desc((session), PEAL_DESC(peal_transfer_desc, __VA_ARGS__), (out))
 #endif
 
-/* In process `from`: sends. stream: NULL on the host; on a GPU a CUstream or cudaStream_t of this
- * process's GPU, NULL being CUDA's default stream. It must not be capturing. Another stream than
- * that of the call before is made to wait for that message. On the host it returns once data may be
- * written again; it waits while two messages have not been waited for, for the session's deadline
- * at most. PEAL_STATUS_USAGE: another process calls, or a stream that cannot be used; after a
- * failure, the first cause's status. */
+/* In process `from`: sends (on demand, in process `to`: asks, and nothing is sent from data).
+ * stream: NULL on the host; on a GPU a CUstream or cudaStream_t of this process's GPU, NULL being
+ * CUDA's default stream. It must not be capturing. Another stream than that of the call before is
+ * made to wait for that message. On the host it returns once data may be written again; it waits
+ * while two messages have not been waited for, for the session's deadline at most.
+ * PEAL_STATUS_USAGE: another process calls, or a stream that cannot be used; after a failure, the
+ * first cause's status. */
 peal_status peal_transfer_start(peal_transfer *transfer, void *stream);
 
-/* In process `to`: receives. On the host it returns once the bytes are at data. On a GPU the stream
- * waits, and the call returns at once, with the status of what was known by then. A message that
- * does not come ends the wait after the session's deadline, an abort within moments; what is at
- * data is undefined then, the next call on the transfer or peal_session_status says why. */
+/* In process `to`: receives; on demand, what it has asked for. On the host it returns once the
+ * bytes are at data. On a GPU the stream waits, and the call returns at once, with the status of
+ * what was known by then. A message that does not come ends the wait after the session's deadline,
+ * an abort within moments; what is at data is undefined then, the next call on the transfer or
+ * peal_session_status says why. */
 peal_status peal_transfer_wait(peal_transfer *transfer, void *stream);
+
+/* On demand, in process `from`: answers the next start with what is at data when it comes; what
+ * LibMP's iget takes from a process that does nothing takes one that has put answers onto a stream,
+ * ahead. On the host it returns once the answer has been sent. On a GPU the stream waits for the
+ * start, and the call returns at once; a stream that does nothing else can be given many. Status
+ * and deadline as of peal_transfer_wait. */
+peal_status peal_transfer_answer(peal_transfer *transfer, void *stream);
 
 /* One line: bytes, processes, transport, hash. */
 void peal_transfer_describe(const peal_transfer *transfer, char *text, size_t bytes);
 
 /* Agrees with the others that all messages have arrived, and frees it. Collective unless the job
  * was aborted. NULL is fine (and then not collective). PEAL_STATUS_OK only if there were as many
- * waits as starts (else PEAL_STATUS_USAGE, E354). */
+ * waits as starts, and as answers on demand (else PEAL_STATUS_USAGE, E354). */
 peal_status peal_transfer_destroy(peal_transfer *transfer);
 
 #ifdef __cplusplus

@@ -39,7 +39,7 @@ typedef struct peal_exchange_action {
     int64_t slot_bytes, message_bytes;
 } peal_exchange_action;
 
-/* In the order of execution: start does [0, send_count), wait the rest. */
+/* In the order of execution: start does [0, send_count), up to the first receive, wait the rest. */
 typedef struct peal_exchange_program {
     peal_exchange_action *action;
     int send_count, count;
@@ -67,6 +67,7 @@ typedef struct peal_exchange_form {
     const char *noun, *brings; /* "exchange", "the border" */
     peal_status (*build)(struct peal_exchange *exchange, const void *desc);
     peal_status (*lay_out)(struct peal_exchange *exchange, const void *desc);
+    bool in_order; /* its program is the schedule as it stands, not what is sent first */
 } peal_exchange_form;
 
 struct peal_exchange {

@@ -384,9 +384,27 @@ static peal_status walk_phase(builder *b, phase wanted)
     return PEAL_STATUS_OK;
 }
 
-static peal_status walk(builder *b)
+/* Up to the first receive it is sent. */
+static peal_status walk_in_order(builder *b)
 {
-    b->actions = b->copies = 0;
+    int received = -1;
+    for (int i = b->schedule->step.first; i < b->schedule->step.end; i++) {
+        const peal_op *op = &b->schedule->op[i];
+        peal_status status = check_op(b, op);
+        if (status)
+            return status;
+        if (op->channel < 0)
+            continue;
+        if (received < 0 && !b->schedule->channel[op->channel].outgoing)
+            received = b->actions;
+        add_op(b, op, received < 0 ? SEND : RECEIVE);
+    }
+    b->program->send_count = received < 0 ? b->actions : received;
+    return PEAL_STATUS_OK;
+}
+
+static peal_status walk_by_phases(builder *b)
+{
     for (phase wanted = RELEASE; wanted < PHASES; wanted++) {
         peal_status status = walk_phase(b, wanted);
         if (status)
@@ -394,9 +412,16 @@ static peal_status walk(builder *b)
         if (wanted == REPEAT_OWN)
             b->program->send_count = b->actions;
     }
+    return PEAL_STATUS_OK;
+}
+
+static peal_status walk(builder *b)
+{
+    b->actions = b->copies = 0;
+    peal_status status = b->exchange->form->in_order ? walk_in_order(b) : walk_by_phases(b);
     b->program->count = b->actions;
     b->program->copy_count = b->copies;
-    return PEAL_STATUS_OK;
+    return status;
 }
 
 /* What is known of the messages before the walk. */

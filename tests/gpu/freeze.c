@@ -3,7 +3,10 @@
  * from outside, and only the GPUs and the RDMA adapter, a process of its own, go on. Run by softhca
  * (tests/softhca), with PEAL_TEST_HOSTS=2.
  *
- *   gpu_freeze SPEC STEPS doorbell|word stopped|running [PARAM=VALUE ...]
+ *   gpu_freeze SPEC|pingpong STEPS doorbell|word stopped|running [PARAM=VALUE ...]
+ *
+ * pingpong: no spec, but a program that keeps its own loop and stream; two transfers, there and
+ * back, a step. It is equal to serial if what rank 0 had in the beginning is with both in the end.
  *
  * doorbell: the streams ring for messages. word: the control; a thread of each rank posts them.
  * Stopped, the first must finish, with both ranks in state T, no context switch and no time on a
@@ -111,7 +114,7 @@ static peal_status run_serially(const rank *r, uint64_t *digest)
     return status;
 }
 
-static CUresult make_gate(rank *r)
+static CUresult close_gate(rank *r)
 {
     CUresult result =
         r->driver->cuMemHostRegister_(r->board, BOARD_BYTES,
@@ -119,11 +122,15 @@ static CUresult make_gate(rank *r)
     if (!result)
         result = r->driver->cuMemHostGetDevicePointer_(&r->at, r->board, 0);
     if (!result)
-        result = r->driver->cuStreamCreateWithPriority_(&r->stream, CU_STREAM_NON_BLOCKING, 0);
-    if (!result)
         result = r->driver->cuStreamWaitValue64_(r->stream, r->at + offsetof(board, gate), 1,
                                                  CU_STREAM_WAIT_VALUE_GEQ);
     return result;
+}
+
+static CUresult tell_when_done(const rank *r)
+{
+    const size_t offset = offsetof(board, finished) + (size_t)r->number * sizeof(uint64_t);
+    return r->driver->cuStreamWriteValue64_(r->stream, r->at + offset, 1, 0);
 }
 
 /* Steps behind the gate; what says on the board that they are done comes behind them. */
@@ -131,7 +138,9 @@ static peal_status enqueue(rank *r, peal_plan *plan)
 {
     peal_start start = {.size_bytes = sizeof(start)};
     void *event = NULL;
-    CUresult result = make_gate(r);
+    CUresult result = r->driver->cuStreamCreateWithPriority_(&r->stream, CU_STREAM_NON_BLOCKING, 0);
+    if (!result)
+        result = close_gate(r);
     start.stream = r->stream;
     peal_status status = result ? PEAL_STATUS_DEVICE : peal_plan_start(plan, r->steps, &start);
     if (!status)
@@ -139,10 +148,7 @@ static peal_status enqueue(rank *r, peal_plan *plan)
     if (!status)
         result = r->driver->cuStreamWaitEvent_(r->stream, event, 0);
     if (!status && !result)
-        result = r->driver->cuStreamWriteValue64_(r->stream,
-                                                  r->at + offsetof(board, finished) +
-                                                      (size_t)r->number * sizeof(uint64_t),
-                                                  1, 0);
+        result = tell_when_done(r);
     return status ? status : result ? PEAL_STATUS_DEVICE : PEAL_STATUS_OK;
 }
 
@@ -154,6 +160,16 @@ static bool use_gpu(rank *r)
     return !r->driver->cuDeviceGet_(&r->device, ordinal) &&
            !r->driver->cuDevicePrimaryCtxRetain_(&context, r->device) &&
            !r->driver->cuCtxSetCurrent_(context);
+}
+
+static void leave_gpu(rank *r)
+{
+    if (r->stream)
+        r->driver->cuStreamDestroy_(r->stream);
+    if (r->at) {
+        r->driver->cuMemHostUnregister_(r->board);
+        r->driver->cuDevicePrimaryCtxRelease_(r->device);
+    }
 }
 
 static peal_status run_behind_gate(rank *r)
@@ -184,14 +200,83 @@ static peal_status run_behind_gate(rank *r)
         status = peal_plan_digest(plan, NULL, &digest);
     atomic_store(&r->board->equal[r->number], !status && digest == serial);
     atomic_store(&r->board->done[r->number], 1);
-    if (r->stream)
-        r->driver->cuStreamDestroy_(r->stream);
-    if (r->at) {
-        r->driver->cuMemHostUnregister_(r->board);
-        r->driver->cuDevicePrimaryCtxRelease_(r->device);
-    }
+    leave_gpu(r);
     peal_plan_destroy(plan);
     peal_graph_destroy(graph);
+    return status;
+}
+
+/* ---- a rank with a loop of its own ---- */
+
+enum { BALL = 4096 };
+
+static peal_status make_transfers(const rank *r, CUdeviceptr ball, peal_transfer *transfer[2])
+{
+    peal_status status = PEAL_STATUS_OK;
+    for (int way = 0; way < 2 && !status; way++)
+        status = peal_transfer_create(r->session, &transfer[way], .from = way, .to = 1 - way,
+                                      .data = (void *)(uintptr_t)ball, .bytes = BALL,
+                                      .transport = "mlx5", .lowering = r->lowering);
+    return status;
+}
+
+static peal_status play(const rank *r, peal_transfer *const transfer[2], int64_t rounds)
+{
+    peal_status status = PEAL_STATUS_OK;
+    for (int64_t round = 0; round < rounds && !status; round++)
+        for (int way = 0; way < 2 && !status; way++)
+            status = way == r->number ? peal_transfer_start(transfer[way], r->stream)
+                                      : peal_transfer_wait(transfer[way], r->stream);
+    return status;
+}
+
+/* Some rounds without a gate, others behind it; a word behind these. */
+static peal_status play_behind_gate(rank *r, CUdeviceptr ball)
+{
+    const peal_cuda_driver *driver = r->driver;
+    unsigned char had[BALL], has[BALL] = {0};
+    peal_transfer *transfer[2] = {NULL, NULL};
+    char text[300];
+    for (int i = 0; i < BALL; i++)
+        had[i] = (unsigned char)(i * 7 + i / 256);
+    CUresult result = driver->cuMemcpyHtoD_(ball, r->number == 0 ? had : has, BALL);
+    peal_status status = result ? PEAL_STATUS_DEVICE : make_transfers(r, ball, transfer);
+    if (!status) {
+        peal_transfer_describe(transfer[0], text, sizeof(text));
+        if (r->number == 0)
+            printf("%s\n", text);
+        fflush(stdout);
+        result = driver->cuStreamCreateWithPriority_(&r->stream, CU_STREAM_NON_BLOCKING, 0);
+        status = result ? PEAL_STATUS_DEVICE : play(r, transfer, BEFORE);
+    }
+    if (!status && (driver->cuStreamSynchronize_(r->stream) || close_gate(r)))
+        status = PEAL_STATUS_DEVICE;
+    if (!status)
+        status = play(r, transfer, r->steps);
+    if (!status && tell_when_done(r))
+        status = PEAL_STATUS_DEVICE;
+    if (!status)
+        atomic_store(&r->board->enqueued[r->number], 1);
+    for (int way = 0; way < 2; way++) {
+        peal_status ended = peal_transfer_destroy(transfer[way]);
+        status = status ? status : ended;
+    }
+    if (!status && driver->cuMemcpyDtoH_(has, ball, BALL))
+        status = PEAL_STATUS_DEVICE;
+    atomic_store(&r->board->equal[r->number], !status && !memcmp(had, has, BALL));
+    return status;
+}
+
+static peal_status keep_own_loop(rank *r)
+{
+    CUdeviceptr ball = 0;
+    peal_status status = use_gpu(r) && !r->driver->cuMemAlloc_(&ball, BALL)
+                             ? play_behind_gate(r, ball)
+                             : PEAL_STATUS_DEVICE;
+    atomic_store(&r->board->done[r->number], 1);
+    if (ball)
+        r->driver->cuMemFree_(ball);
+    leave_gpu(r);
     return status;
 }
 
@@ -217,7 +302,7 @@ static int be_rank(char **words, int count, int file)
         return (int)status;
     r.number = peal_session_process(r.session);
     atomic_store(&r.board->pid[r.number], (int)getpid());
-    status = run_behind_gate(&r);
+    status = !strcmp(r.spec, "pingpong") ? keep_own_loop(&r) : run_behind_gate(&r);
     if (status)
         peal_session_print_diagnostics(r.session, stderr, 20);
     peal_session_destroy(r.session);

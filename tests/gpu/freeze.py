@@ -1,5 +1,8 @@
 """The freeze test: communication of streams that ring goes on while every thread of every rank is stopped."""
 
+import itertools
+from pathlib import Path
+
 import jobs
 
 STEPS = "100"
@@ -12,13 +15,14 @@ def freeze(machine, report, _options):
     if not all(programs):
         report.add("skipped", "freeze", "built without rdma-core's headers")
         return
-    spec = machine.samples / "jacobi2d/jacobi2d.yaml"
     env = {**machine.env, "PEAL_TEST_HOSTS": "2"}
-    for form in ("doorbell", "word"):
-        for what in ("stopped", "running"):
-            done = jobs.execute([*programs, spec, STEPS, form, what, "nx=512", "ny=514", "report=100000"], env, 60)
-            lines = [line.strip() for line in done.out.strip().splitlines()]
-            if done.code == 77:
-                report.add("skipped", f"freeze {form} {what}", lines[-1] if lines else "")
-            else:
-                report.check(done.code == 0, f"freeze {form} {what}", "; ".join(lines[1:]) if done.code == 0 else done.why() + " ".join(lines))
+    jacobi = (machine.samples / "jacobi2d/jacobi2d.yaml", STEPS, "nx=512", "ny=514", "report=100000")
+    pingpong = ("pingpong", STEPS)
+    for (spec, steps, *params), form, what in itertools.product((jacobi, pingpong), ("doorbell", "word"), ("stopped", "running")):
+        name = f"freeze {Path(spec).stem} {form} {what}"
+        done = jobs.execute([*programs, spec, steps, form, what, *params], env, 60)
+        lines = [line.strip() for line in done.out.strip().splitlines()]
+        if done.code == 77:
+            report.add("skipped", name, lines[-1] if lines else "")
+        else:
+            report.check(done.code == 0, name, "; ".join(lines[1:]) if done.code == 0 else done.why() + " ".join(lines))

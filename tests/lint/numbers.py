@@ -18,7 +18,7 @@ PRINTS = re.compile(r'"(?:[^"\\]|\\.)*%[-+ #0-9.*]*l?[aAeEfFgG](?:[^"\\]|\\.)*"'
 # Files whose texts people read: reports, reasons, progress.
 FOR_PEOPLE = re.compile(
     r"^(scheduler/modes/|scheduler/model/|scheduler/print/|runtime/(tune|measure|launch|control|verify|session|bootstrap)/|runtime/bind/poster\.c|"
-    r"runtime/(session|exchange/exchange)\.c|runtime/exchange/(exchange|network|run|transfer)\.c|runtime/select/(choose|automatic|predict)\.c|"
+    r"runtime/(session|exchange/exchange)\.c|runtime/exchange/(exchange|network|run|transfer|transfer_graph)\.c|runtime/select/(choose|automatic|predict)\.c|"
     r"backends/(host/(compile|network|wait)|cuda/(serial|replay/stall_report|drive/stall_report))\.c|base/operators\.c|"
     r"dsl/reader_kinds\.c)")
 

@@ -178,6 +178,7 @@ static void use_transfer(peal_transfer *t, const char *code)
     char text[8] = "x";
     REFUSED(peal_transfer_start(t, NULL));
     REFUSED(peal_transfer_wait(t, NULL));
+    REFUSED(peal_transfer_answer(t, NULL));
     NOTHING(peal_transfer_describe(t, text, sizeof(text)));
     assert_true(!*text);
 }

@@ -146,6 +146,48 @@ static void between_hosts(void **state)
     transport = NULL;
 }
 
+/* ---- on demand ---- */
+
+/* Process 1 asks, and has what is at process 0's data when it comes: on a GPU's stream, which is
+ * given all answers ahead, what that stream had before. */
+static int member_answers(test_team *team, int process)
+{
+    enum { BYTES = 1000 };
+    peal_session *session;
+    peal_transfer *transfer;
+    TEAM_CHECK(!on_device || device_memory_open(process, team->processes));
+    TEAM_CHECK(!job_open(team, process, 0, &session));
+    unsigned char *data = take(BYTES), copy[BYTES];
+    peal_transfer_desc desc = desc_of(0, 1, data, BYTES);
+    desc.on_demand = true;
+    JOB_OK(session, peal_transfer_create_desc(session, &desc, &transfer));
+    TEAM_CHECK(process < 2 || peal_transfer_start(transfer, NULL) == PEAL_STATUS_USAGE);
+    for (int round = 0; round < rounds && process < 2; round++) {
+        if (process == 0) {
+            TEAM_CHECK((on_device && round) || fill(data, copy, BYTES, round));
+            JOB_OK(session, peal_transfer_answer(transfer, NULL));
+            continue;
+        }
+        JOB_OK(session, peal_transfer_start(transfer, NULL));
+        JOB_OK(session, peal_transfer_wait(transfer, NULL));
+        TEAM_CHECK(has(data, copy, BYTES, on_device ? 0 : round));
+    }
+    JOB_OK(session, peal_transfer_destroy(transfer));
+    give(data);
+    peal_session_destroy(session);
+    return 0;
+}
+
+static void who_asks_is_answered(void **state)
+{
+    (void)state;
+    if (strcmp(between, "tcp") == 0)
+        job_run_all(3, member_answers);
+    transport = between;
+    job_run_all(3, member_answers);
+    transport = NULL;
+}
+
 /* ---- how far ahead ---- */
 
 /* Two starts return though nobody waits; the third goes on once the first message was waited for,
@@ -284,6 +326,40 @@ static int member_waits_in_vain(test_team *team, int process)
     return 0;
 }
 
+/* What was asked for is waited for by destroy, if nobody else did. */
+static int member_asks_wrongly(test_team *team, int process)
+{
+    peal_session *session;
+    peal_transfer *transfer;
+    char data[64];
+    TEAM_CHECK(!job_open(team, process, 0, &session));
+    memset(data, process ? 0 : 7, sizeof(data));
+    peal_transfer_desc desc = desc_of(0, 1, data, sizeof(data));
+    desc.on_demand = process == 1;
+    refuse(session, desc, "0 to 1 on demand, process 0 says 64 from 0 to 1");
+    desc.on_demand = true;
+    JOB_OK(session, peal_transfer_create_desc(session, &desc, &transfer));
+    if (process == 1) {
+        TEAM_CHECK(peal_transfer_wait(transfer, NULL) == PEAL_STATUS_USAGE);
+        TEAM_CHECK(job_reported(session, PEAL_E_CALL_OUT_OF_ORDER, "nothing was asked for"));
+        JOB_OK(session, peal_transfer_start(transfer, NULL));
+        TEAM_CHECK(peal_transfer_start(transfer, NULL) == PEAL_STATUS_USAGE);
+        TEAM_CHECK(job_reported(session, PEAL_E_CALL_OUT_OF_ORDER, "was not waited for"));
+    } else {
+        TEAM_CHECK(peal_transfer_start(transfer, NULL) == PEAL_STATUS_USAGE);
+        JOB_OK(session, peal_transfer_answer(transfer, NULL));
+    }
+    JOB_OK(session, peal_transfer_destroy(transfer));
+    TEAM_CHECK(data[63] == 7);
+    desc.on_demand = false;
+    JOB_OK(session, peal_transfer_create_desc(session, &desc, &transfer));
+    TEAM_CHECK(peal_transfer_answer(transfer, NULL) == PEAL_STATUS_USAGE);
+    TEAM_CHECK(job_reported(session, PEAL_E_CALL_OUT_OF_ORDER, "the transfer is not on demand"));
+    JOB_OK(session, peal_transfer_destroy(transfer));
+    peal_session_destroy(session);
+    return 0;
+}
+
 /* The session's end destroys what was left, in all processes. */
 static int member_leaves_it(test_team *team, int process)
 {
@@ -305,6 +381,7 @@ static void nonsense_is_refused(void **state)
     (void)state;
     job_run_all(2, member_says_nonsense);
     job_run_all(2, member_mistakes_its_end);
+    job_run_all(2, member_asks_wrongly);
     job_run_all(2, member_leaves_it);
 }
 
@@ -326,13 +403,15 @@ int main(void)
     const struct CMUnitTest all[] = {
         cmocka_unit_test(arrives_and_comes_back), cmocka_unit_test(two_are_on_their_way),
         cmocka_unit_test(nonsense_is_refused),    cmocka_unit_test(a_wait_has_a_deadline),
-        cmocka_unit_test(between_hosts),
+        cmocka_unit_test(between_hosts),          cmocka_unit_test(who_asks_is_answered),
     };
     const struct CMUnitTest device[] = {
         cmocka_unit_test(arrives_and_comes_back),
         cmocka_unit_test(between_hosts),
+        cmocka_unit_test(who_asks_is_answered),
     };
-    const struct CMUnitTest network[] = {cmocka_unit_test(between_hosts)};
+    const struct CMUnitTest network[] = {cmocka_unit_test(between_hosts),
+                                         cmocka_unit_test(who_asks_is_answered)};
     return asked       ? cmocka_run_group_tests(network, NULL, NULL)
            : on_device ? cmocka_run_group_tests(device, NULL, NULL)
                        : cmocka_run_group_tests(all, NULL, NULL);

@@ -159,6 +159,14 @@ class Doorbells(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 self.assertRegex(done.stdout, rf"{form}, {steps} steps, .*: {told}(.*\n)*.*equal to serial bit for bit: as it must be")
 
+    def test_the_freeze_test_of_a_loop_of_its_own(self):
+        for form, steps, what, told in share.taken([("doorbell", 60, "running", "all done"), ("word", 20, "stopped", "not done in 2")], 2):
+            with self.subTest(form):
+                words = [*common.adapter(), FREEZE, "pingpong", str(steps), form, what]
+                done = subprocess.run(words, env=self.environment(os.devnull, 2), capture_output=True, text=True, check=False, timeout=common.HARD_LIMIT)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertRegex(done.stdout, rf"{form}, {steps} steps, .*: {told}(.*\n)*.*equal to serial bit for bit: as it must be")
+
 
 if __name__ == "__main__":
     unittest.main()
