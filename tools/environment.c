@@ -14,6 +14,8 @@ static const struct {
     {"PEAL_CACHE", "folder of compiled kernels and tuned answers (default: XDG_CACHE_HOME/peal or "
                    "~/.cache/peal)"},
     {"PEAL_MACHINE", "machine file whose times mode auto predicts with (default: peal's own)"},
+    {"PEAL_RDMA",
+     "adapter, port and GID of --transport verbs and mlx5: mlx5_1, mlx5_1:1, mlx5_1:1:3"},
     {"PEAL_LOG", "quiet, error (default) or info: say on standard error how the job was set up"},
 };
 enum { VARIABLE_COUNT = sizeof(variables) / sizeof(*variables) };

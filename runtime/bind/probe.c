@@ -1,4 +1,5 @@
 /* A plan of one message of PEAL_TRY_BYTES a connection and way, before those that count. */
+#define _GNU_SOURCE
 #include "runtime/bind/probe.h"
 #include "base/clock.h"
 #include "base/patience.h"
@@ -6,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { PROBE_BYTES = PEAL_TRY_BYTES, PROBE_SLOTS = 2 };
 
@@ -20,8 +22,8 @@ struct peal_probe {
     peal_session_network *network;
     peal_network_plan *plan;
     peal_pair *pair;
-    probe_pair *way;
-    int count;
+    probe_pair *way; /* on pages of their own, as they may be registered with an adapter */
+    int count, room;
 };
 
 static peal_status no_memory(const peal_session *session)
@@ -74,9 +76,12 @@ peal_status peal_probe_create(peal_session_network *network, uint32_t number, co
     peal_probe *probe = calloc(1, sizeof(*probe));
     if (!probe)
         return no_memory(session);
+    void *way = mmap(NULL, (size_t)left * sizeof(probe_pair), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     *probe = (peal_probe){.network = network,
                           .pair = calloc((size_t)left, sizeof(*probe->pair)),
-                          .way = calloc((size_t)left, sizeof(*probe->way))};
+                          .way = way == MAP_FAILED ? NULL : way,
+                          .room = left};
     if (!probe->pair || !probe->way) {
         peal_probe_destroy(probe);
         return no_memory(session);
@@ -178,6 +183,7 @@ void peal_probe_destroy(peal_probe *probe)
     if (probe->plan)
         probe->network->engine->detach(probe->plan);
     free(probe->pair);
-    free(probe->way);
+    if (probe->way)
+        munmap(probe->way, (size_t)probe->room * sizeof(*probe->way));
     free(probe);
 }

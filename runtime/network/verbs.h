@@ -162,7 +162,12 @@ void verbs_note_farewell(verbs_link *link, uint32_t number);
 /* The device, and queues to the processes of the pairs that have none yet. */
 peal_status verbs_connect(peal_network *network, const peal_pair *pair, int count,
                           peal_diagnostics *diagnostics);
+/* Opens it, once. */
+peal_status verbs_open_device(peal_network *network, peal_diagnostics *diagnostics);
 void verbs_close_device(peal_network *network);
+/* Says network->reason; or that, and keeps it as the reason. */
+peal_status verbs_tell_reason(const peal_network *network, peal_diagnostics *diagnostics);
+peal_status verbs_cannot(peal_network *network, peal_diagnostics *diagnostics, const char *what);
 /* A fresh queue is ready to be joined; joined, both ends may send. false, and errno: it is not. */
 bool verbs_begin_queue(const peal_network *network, struct ibv_qp *queue);
 bool verbs_join_queue(const verbs_link *link, struct ibv_qp *queue, uint32_t first_packet,

@@ -1,13 +1,11 @@
-/* Connections of the engine for RDMA adapters: the first adapter with a port that is up, and a
- * queue to each process. What ends must know of each other goes over the control plane's streams,
- * which know who is there. Who cannot go on says why; after that the network is of no use to the
- * session, and says the same again. */
+/* Connections of the engine for RDMA adapters: a queue to each process. What ends must know of each
+ * other goes over the control plane's streams, which know who is there. Who cannot go on says why;
+ * after that the network is of no use to the session, and says the same again. */
 #define _GNU_SOURCE
 #include "base/diagnostic.h"
 #include "runtime/network/mlx5.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,19 +29,6 @@ typedef struct verbs_card {
     union ibv_gid gid;
     char reason[VERBS_TEXT_BYTES];
 } verbs_card;
-
-static peal_status tell_reason(const peal_network *network, peal_diagnostics *diagnostics)
-{
-    return peal_report(diagnostics, PEAL_E_NO_NETWORK_ENGINE, (peal_source){0},
-                       "see what `ibv_devinfo` lists, or use tcp", "%s", network->reason);
-}
-
-static peal_status cannot(peal_network *network, peal_diagnostics *diagnostics, const char *what)
-{
-    snprintf(network->reason, sizeof(network->reason), "RDMA adapter %s: cannot %s: %s",
-             network->device.name, what, strerror(errno));
-    return tell_reason(network, diagnostics);
-}
 
 /* ---- streams ---- */
 
@@ -86,98 +71,6 @@ peal_status verbs_swap(verbs_link *link, const void *ours, size_t our_bytes, voi
             status = read_part(link, (char *)theirs + at, part);
     }
     return status;
-}
-
-/* ---- the device ---- */
-
-/* Ports of Ethernet: RoCE's second version goes over IPv4, whose addresses are mapped into GIDs. */
-static void choose_gid(const verbs_library *library, verbs_device *d)
-{
-    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
-    library->ibv_query_gid(d->context, d->port, 0, &d->gid);
-    if (!d->by_gid)
-        return;
-    for (int i = 0; i < d->at.gid_tbl_len; i++) {
-        union ibv_gid gid;
-        if (library->ibv_query_gid(d->context, d->port, i, &gid) ||
-            memcmp(gid.raw, mapped, sizeof(mapped)) != 0)
-            continue;
-        d->gid = gid; /* version 1 and 2 of an address follow each other: the last is version 2 */
-        d->gid_index = (uint8_t)i;
-    }
-}
-
-/* A port of the opened device that is up; the library's function fills in the part of its structure
- * that all versions have. */
-static bool find_port(const verbs_library *library, verbs_device *d)
-{
-    for (d->port = 1; d->port <= 2; d->port++) {
-        memset(&d->at, 0, sizeof(d->at));
-        if (!library->ibv_query_port(d->context, d->port, (void *)&d->at) &&
-            d->at.state == IBV_PORT_ACTIVE && d->at.max_msg_sz > 0)
-            return true;
-    }
-    return false;
-}
-
-static void try_device(const verbs_library *library, struct ibv_device *from, bool has_own_rings,
-                       verbs_device *d)
-{
-    if (has_own_rings && !mlx5_get()->mlx5dv_is_supported(from))
-        return;
-    d->context = library->ibv_open_device(from);
-    if (!d->context)
-        return;
-    snprintf(d->name, sizeof(d->name), "%s", library->ibv_get_device_name(from));
-    if (find_port(library, d))
-        return;
-    library->ibv_close_device(d->context);
-    d->context = NULL;
-}
-
-static bool serve_rings(peal_network *network)
-{
-    network->arena = mlx5_arena_open();
-    return network->arena && mlx5_arena_serves(network->arena, network->device.context);
-}
-
-static peal_status open_device(peal_network *network, peal_diagnostics *diagnostics)
-{
-    const verbs_library *library = network->library;
-    verbs_device *d = &network->device;
-    int count = 0;
-    if (d->domain)
-        return PEAL_STATUS_OK;
-    struct ibv_device **list = library->ibv_get_device_list(&count);
-    for (int i = 0; list && i < count && !d->context; i++)
-        try_device(library, list[i], network->has_own_rings, d);
-    if (list)
-        library->ibv_free_device_list(list);
-    if (!d->context) {
-        snprintf(network->reason, sizeof(network->reason),
-                 "none of %d RDMA adapters %s a port that is up", count,
-                 network->has_own_rings ? "is an mlx5 with" : "has");
-        return tell_reason(network, diagnostics);
-    }
-    fcntl(d->context->async_fd, F_SETFL, O_NONBLOCK);
-    d->by_gid = d->at.link_layer == IBV_LINK_LAYER_ETHERNET;
-    choose_gid(library, d);
-    if (network->has_own_rings && !serve_rings(network))
-        return cannot(network, diagnostics, "have its rings in memory of ours");
-    d->domain = library->ibv_alloc_pd(d->context);
-    return d->domain ? PEAL_STATUS_OK : cannot(network, diagnostics, "make a protection domain");
-}
-
-void verbs_close_device(peal_network *network)
-{
-    verbs_device *d = &network->device;
-    if (d->domain)
-        network->library->ibv_dealloc_pd(d->domain);
-    if (d->context)
-        network->library->ibv_close_device(d->context);
-    mlx5_arena_close(network->arena);
-    network->arena = NULL;
-    *d = (verbs_device){0};
 }
 
 /* ---- queues ---- */
@@ -238,7 +131,7 @@ static peal_status make_queue(verbs_link *link, peal_diagnostics *diagnostics)
     const verbs_library *library = network->library;
     link->ring = library->ibv_create_cq(network->device.context, VERBS_DEPTH, NULL, NULL, 0);
     if (!link->ring)
-        return cannot(network, diagnostics, "make a completion queue");
+        return verbs_cannot(network, diagnostics, "make a completion queue");
     struct ibv_qp_init_attr asked = {.send_cq = link->ring,
                                      .recv_cq = link->ring,
                                      .qp_type = IBV_QPT_RC,
@@ -251,7 +144,7 @@ static peal_status make_queue(verbs_link *link, peal_diagnostics *diagnostics)
     link->depth = asked.cap.max_send_wr < VERBS_DEPTH ? asked.cap.max_send_wr : VERBS_DEPTH;
     return link->queue && verbs_begin_queue(network, link->queue)
                ? PEAL_STATUS_OK
-               : cannot(network, diagnostics, "make a queue");
+               : verbs_cannot(network, diagnostics, "make a queue");
 }
 
 /* ---- links ---- */
@@ -304,7 +197,7 @@ static peal_status open_link(verbs_link *link, peal_status status, peal_diagnost
         status = make_queue(link, diagnostics);
     if (!status && getrandom(&own.first_packet, sizeof(own.first_packet), 0) !=
                        (ssize_t)sizeof(own.first_packet))
-        status = cannot(network, diagnostics, "have a random number");
+        status = verbs_cannot(network, diagnostics, "have a random number");
     own.first_packet &= (1U << NUMBER_BITS) - 1;
     own.queue = link->queue ? link->queue->qp_num : 0;
     own.is_ready = !status;
@@ -322,7 +215,7 @@ static peal_status open_link(verbs_link *link, peal_status status, peal_diagnost
     link->gid = other.gid;
     if (!status && link->queue &&
         !verbs_join_queue(link, link->queue, own.first_packet, other.queue, other.first_packet))
-        status = cannot(network, diagnostics, "connect a queue");
+        status = verbs_cannot(network, diagnostics, "connect a queue");
     atomic_store(&link->is_broken, status != PEAL_STATUS_OK);
     if (status) /* the other end may take it for good, and wait for more */
         shutdown(link->stream, SHUT_RDWR);
@@ -334,7 +227,7 @@ peal_status verbs_connect(peal_network *network, const peal_pair *pair, int coun
 {
     verbs_link **fresh = calloc((size_t)count + 1, sizeof(*fresh));
     int opened = 0;
-    peal_status status = *network->reason ? tell_reason(network, diagnostics)
+    peal_status status = *network->reason ? verbs_tell_reason(network, diagnostics)
                          : fresh          ? PEAL_STATUS_OK
                                           : verbs_no_memory(diagnostics);
     for (int i = 0; i < count && !status; i++) {
@@ -349,7 +242,7 @@ peal_status verbs_connect(peal_network *network, const peal_pair *pair, int coun
             fresh[opened++] = network->link[pair[i].process];
     }
     if (!status)
-        status = open_device(network, diagnostics);
+        status = verbs_open_device(network, diagnostics);
     for (int i = 0; i < opened; i++)
         status = open_link(fresh[i], status, diagnostics);
     if (status && !*network->reason)

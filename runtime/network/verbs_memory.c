@@ -135,14 +135,53 @@ static peal_status check_lengths(const verbs_end *end, peal_diagnostics *diagnos
     return PEAL_STATUS_OK;
 }
 
-/* Both have the same lists, so their sizes are known. Who cannot go on sends zeros. */
+/* What one end tells the other: where its puts go, and, if it cannot go on, why. */
+typedef struct verbs_roll {
+    char reason[VERBS_TEXT_BYTES]; /* empty: it is ready */
+    verbs_target target[];
+} verbs_roll;
+
+static size_t roll_bytes(int count)
+{
+    return sizeof(verbs_roll) + (size_t)count * sizeof(verbs_target);
+}
+
+static void excuse(verbs_roll *roll, const peal_diagnostics *diagnostics)
+{
+    int count = peal_diagnostics_count(diagnostics);
+    snprintf(roll->reason, sizeof(roll->reason), "%s",
+             count ? peal_diagnostics_at(diagnostics, count - 1)->message : "no memory");
+}
+
+static peal_status swap_rolls(verbs_end *end, verbs_roll *ours, verbs_roll *theirs,
+                              peal_status status, peal_diagnostics *diagnostics)
+{
+    if (!ours || !theirs) {
+        verbs_give_up(end->link);
+        return status;
+    }
+    if (status)
+        excuse(ours, diagnostics);
+    else
+        describe(end, ours->target);
+    peal_status swapped = verbs_swap(end->link, ours, roll_bytes(end->pair->in_count), theirs,
+                                     roll_bytes(end->pair->out_count));
+    status = status ? status : swapped;
+    theirs->reason[VERBS_TEXT_BYTES - 1] = 0;
+    if (!status && *theirs->reason)
+        status = peal_report(diagnostics, PEAL_E_NO_NETWORK_ENGINE, (peal_source){0}, NULL,
+                             "process %d: %s", end->link->process, theirs->reason);
+    if (!status)
+        note_targets(end, theirs->target);
+    return status;
+}
+
+/* Both have the same lists, so their sizes are known. */
 peal_status verbs_enroll(verbs_end *end, peal_status status, peal_diagnostics *diagnostics)
 {
-    const peal_pair *pair = end->pair;
-    size_t ours_bytes = ((size_t)pair->in_count + 1) * sizeof(verbs_target);
-    size_t theirs_bytes = ((size_t)pair->out_count + 1) * sizeof(verbs_target);
-    verbs_target *ours = calloc(1, ours_bytes), *theirs = calloc(1, theirs_bytes);
-    end->out = calloc((size_t)pair->out_count + 1, sizeof(*end->out));
+    verbs_roll *ours = calloc(1, roll_bytes(end->pair->in_count));
+    verbs_roll *theirs = calloc(1, roll_bytes(end->pair->out_count));
+    end->out = calloc((size_t)end->pair->out_count + 1, sizeof(*end->out));
     if (!status)
         status = ours && theirs && end->out ? check_lengths(end, diagnostics)
                                             : verbs_no_memory(diagnostics);
@@ -150,22 +189,7 @@ peal_status verbs_enroll(verbs_end *end, peal_status status, peal_diagnostics *d
         status = list_regions(end, diagnostics);
     if (!status)
         status = register_regions(end, diagnostics);
-    if (!status) {
-        describe(end, ours);
-        ours[pair->in_count].word = 1; /* it is ready */
-    }
-    if (!ours || !theirs) {
-        verbs_give_up(end->link);
-    } else {
-        peal_status swapped = verbs_swap(end->link, ours, ours_bytes, theirs, theirs_bytes);
-        status = status ? status : swapped;
-    }
-    if (!status && !theirs[pair->out_count].word)
-        status =
-            peal_report(diagnostics, PEAL_E_NO_NETWORK_ENGINE, (peal_source){0}, NULL,
-                        "process %d cannot begin to send and receive messages", end->link->process);
-    if (!status)
-        note_targets(end, theirs);
+    status = swap_rolls(end, ours, theirs, status, diagnostics);
     free(ours);
     free(theirs);
     return status;

@@ -102,6 +102,9 @@ static int query_device(const command *c)
 
 static int query_port(const command *c)
 {
+    const struct ib_uverbs_query_port *asked = c->in;
+    if (asked->port_num != 1)
+        return EINVAL;
     struct ib_uverbs_query_port_resp told = {.max_msg_sz = 1 << 30,
                                              .gid_tbl_len = 1,
                                              .pkey_tbl_len = 1,
@@ -142,6 +145,8 @@ static int take(void *table, size_t entry_bytes, int count)
 static int register_memory(const command *c)
 {
     const struct ib_uverbs_reg_mr *asked = c->in;
+    if (atomic_fetch_add(&c->world->registered, 1) + 1 == c->world->form.refuses)
+        return ENOMEM;
     int i = take(c->world->region, sizeof(hca_region), HCA_REGIONS);
     if (i < 0)
         return ENOMEM;

@@ -142,6 +142,8 @@ static bool read_form(const char *word, hca_form *form)
         form->dies_at = strtoull(number + 1, NULL, 10);
     else if (!strncmp(word, "--down=", 7))
         form->downs_at = strtoull(number + 1, NULL, 10);
+    else if (!strncmp(word, "--refuse=", 9))
+        form->refuses = strtoull(number + 1, NULL, 10);
     else if (!strncmp(word, "--lose=", 7))
         form->loses = strtoull(number + 1, NULL, 10);
     else
@@ -157,7 +159,7 @@ int main(int argc, char **argv)
         words++;
     if (!words[0] || !words[1] || !strncmp(words[0], "--", 2)) {
         fputs("usage: softhca [--threads] [--steps] [--slow] [--late] [--shuffle] [--fail=N] "
-              "[--die=N] [--down=N] [--lose=N] "
+              "[--die=N] [--down=N] [--lose=N] [--refuse=N] "
               "LIBRARY PROGRAM [WORD ...]\n",
               stderr);
         return FAILED;

@@ -99,12 +99,14 @@ typedef struct hca_form {
     uint64_t fails_at; /* this entry ends its queue with an error; 0: none */
     uint64_t dies_at;  /* behind this entry the adapter does nothing more; 0: never */
     uint64_t downs_at; /* behind this entry its port is down; 0: never */
+    uint64_t refuses;  /* this registration of memory is; 0: none */
     uint64_t loses;    /* of so many entries one is lost once, and sent again; 0: none */
 } hca_form;
 
 typedef struct hca_world {
-    _Atomic uint32_t pages; /* taken */
-    _Atomic bool is_down;   /* the port */
+    _Atomic uint32_t pages;      /* taken */
+    _Atomic bool is_down;        /* the port */
+    _Atomic uint64_t registered; /* so many times memory was, or would have been */
     hca_form form;
     hca_counts counts;
     hca_region region[HCA_REGIONS];

@@ -1,5 +1,6 @@
 # Messages by an RDMA adapter, on one of software (tests/softhca): what is computed and what is told when something goes wrong
 # is as with shared memory.
+import itertools
 import os
 import re
 import tempfile
@@ -80,6 +81,27 @@ class Verbs(unittest.TestCase):
                 code, _, err = self.run_with("run", JACOBI, "-n", "2", "--mode", mode, "--transport", engine, "--deadline", "60s", forms=["--down=500"])
                 self.assertEqual(code, 5, err)
                 self.assertRegex(err, r"RDMA adapter mlx5_0: port error.*\[E320\]")
+
+    def test_memory_that_is_refused_is_told(self):
+        """One process learns it; the others, who connect to it or to each other, do not wait."""
+        for number, engine in share.taken([(n, e) for n in range(1, 13) for e in ("verbs", "mlx5")], 4):
+            with self.subTest(number, engine=engine):
+                code, _, err = self.run_with("run", JACOBI, "-n", "3", "--mode", "sync", "--transport", engine, "--deadline", "60s",
+                                             forms=[f"--refuse={number}"])
+                self.assertEqual(code, 4, err)
+                self.assertRegex(err, r"mlx5_0: \d+ bytes for messages cannot be registered: Cannot allocate memory \[E326\]")
+
+    def test_the_adapter_that_is_wished_for(self):
+        cases = (("mlx5_0:1:0", 0, "^$"), ("mlx5_0", 0, "^$"),
+                 ("mlx5_7", 4, r"none of 1 RDMA adapters, by PEAL_RDMA only mlx5_7 (has|is an mlx5 with) a port that is up \[E326\]"),
+                 ("mlx5_0:2", 4, r"only mlx5_0 (has|is an mlx5 with) a port that is up \[E326\]"),
+                 ("mlx5_0:1:250", 4, r"cannot find the GID that PEAL_RDMA names: No such file or directory \[E326\]"))
+        for (name, code, told), engine in share.taken(list(itertools.product(cases, ("verbs", "mlx5"))), 4):
+            with self.subTest(name, engine=engine):
+                found, _, err = self.run_with("run", JACOBI, "-n", "2", "--mode", "sync", "--transport", engine, "--steps", "4",
+                                              env=environment(PEAL_RDMA=name))
+                self.assertEqual(found, code, err)
+                self.assertRegex(err, told)
 
     def test_an_error_of_the_adapter_is_told(self):
         for number in share.taken(range(1, 21), 5):
