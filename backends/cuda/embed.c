@@ -296,8 +296,10 @@ static bool run_phase(peal_cuda_plan *plan, CUstream stream, peal_backend_phase 
     if (phase == PEAL_PHASE_SEND)
         return peal_cuda_take_turns(plan, next_in_release) &&
                peal_cuda_take_turns(plan, next_in_send) && flush(plan);
-    bool ok = peal_cuda_take_turns(plan, next_in_receive) && flush(plan);
-    for (int r = 0; r < plan->rank_count; r++)
+    bool releases = phase == PEAL_PHASE_RELEASE;
+    bool ok =
+        peal_cuda_take_turns(plan, releases ? next_in_release : next_in_receive) && flush(plan);
+    for (int r = 0; r < plan->rank_count && !releases; r++)
         plan->rank[r].in_round = true;
     if (!ok)
         return false;

@@ -79,7 +79,7 @@ peal_status peal_exchange_arm(peal_exchange *exchange)
         .rank = binding->backend_rank,
         .workers = exchange->machine.workers,
         .abort_word = &session->abort_word,
-        .deadline_ns = exchange->deadline_ns,
+        .deadline_ns = exchange->longest_wait_ns,
         .embedded = true,
         .lowering = exchange->lowering,
         .device = session->device,
@@ -128,6 +128,11 @@ peal_status peal_exchange_send(peal_exchange *exchange, void *stream)
 peal_status peal_exchange_receive(peal_exchange *exchange)
 {
     return enqueue(exchange, PEAL_PHASE_RECEIVE);
+}
+
+peal_status peal_exchange_release(peal_exchange *exchange)
+{
+    return enqueue(exchange, PEAL_PHASE_RELEASE);
 }
 
 peal_status peal_exchange_settle(peal_exchange *exchange)

@@ -90,7 +90,7 @@ static peal_status make(peal_exchange *exchange, const peal_halo_desc *desc)
     peal_session *session = exchange->session;
     exchange->form = &halo;
     exchange->source = desc->source;
-    exchange->deadline_ns = session->deadline_ns;
+    exchange->deadline_ns = exchange->longest_wait_ns = session->deadline_ns;
     int from = mark(session);
     peal_status status = peal_session_agree(session, check(exchange, desc), from);
     if (!status)

@@ -67,7 +67,8 @@ typedef struct peal_exchange_form {
     const char *noun, *brings; /* "exchange", "the border" */
     peal_status (*build)(struct peal_exchange *exchange, const void *desc);
     peal_status (*lay_out)(struct peal_exchange *exchange, const void *desc);
-    bool in_order; /* its program is the schedule as it stands, not what is sent first */
+    bool
+        in_order; /* its program on the host is the schedule as it stands, not what is sent first */
 } peal_exchange_form;
 
 struct peal_exchange {
@@ -94,6 +95,7 @@ struct peal_exchange {
     peal_status failure;
     int field_count, components[PEAL_EXCHANGE_FIELDS];
     int64_t deadline_ns;
+    int64_t longest_wait_ns; /* for a message or a credit; 0: for ever */
     uint64_t hash;
     int64_t bytes;                   /* sent by this process in one exchange */
     const char *lowering;            /* as asked for, until it is armed */
@@ -140,6 +142,8 @@ peal_status peal_exchange_arm(peal_exchange *exchange);
 /* Start and wait, onto streams. */
 peal_status peal_exchange_send(peal_exchange *exchange, void *stream);
 peal_status peal_exchange_receive(peal_exchange *exchange);
+/* What is sent once the application has had what was received, at once. */
+peal_status peal_exchange_release(peal_exchange *exchange);
 /* Blocks until all of it has been done. */
 peal_status peal_exchange_settle(peal_exchange *exchange);
 /* Words for what runs it: "", " on NVIDIA H200 ...". */

@@ -34,7 +34,7 @@ static bool is_reached(const peal_exchange_word *word, uint64_t value)
 static peal_status wait_word(peal_exchange *exchange, const peal_exchange_word *word,
                              uint64_t value)
 {
-    peal_patience patience = peal_patience_begin(peal_clock_ns(), exchange->deadline_ns);
+    peal_patience patience = peal_patience_begin(peal_clock_ns(), exchange->longest_wait_ns);
     peal_backoff backoff = peal_session_backoff(exchange->session);
     for (int round = 1; !is_reached(word, value); round++) {
         if (peal_session_status(exchange->session))

@@ -25,6 +25,9 @@ static peal_status make(peal_transfer *transfer, const peal_transfer_desc *desc)
     exchange->form = &peal_transfer_form;
     exchange->source = desc->source;
     exchange->deadline_ns = session->deadline_ns;
+    /* who answers waits as long as nobody asks */
+    bool answers = desc->on_demand && session->identity.process == desc->from;
+    exchange->longest_wait_ns = answers ? 0 : session->deadline_ns;
     int from = mark(session);
     peal_status status = peal_session_agree(session, peal_transfer_check(transfer, desc), from);
     if (!status)
@@ -32,7 +35,7 @@ static peal_status make(peal_transfer *transfer, const peal_transfer_desc *desc)
     if (!status)
         status = peal_exchange_bind(exchange, desc);
     if (!status)
-        peal_session_running(session, true);
+        peal_session_running(session, true); /* the others wait for it, however long it takes */
     return status;
 }
 
@@ -60,7 +63,7 @@ static peal_status create(peal_session *session, const peal_transfer_desc *desc,
         return status;
     }
     if (session->log && session->log_level >= PEAL_LOG_INFO) {
-        char line[300];
+        char line[500];
         peal_transfer_describe(transfer, line, sizeof(line));
         fprintf(session->log, "peal: %s\n", line);
     }
@@ -106,10 +109,11 @@ void peal_transfer_describe(const peal_transfer *transfer, char *text, size_t by
         peal_exchange_describe_device(exchange, device, sizeof(device));
     peal_exchange_describe_paths(exchange, paths, sizeof(paths));
     snprintf(text, bytes,
-             "transfer of %" PRId64
-             " bytes%s from process %d to %d of %d%s by %s, plan %016" PRIx64,
+             "transfer of %" PRId64 " bytes%s from process %d to %d of %d%s by %s, plan %016" PRIx64
+             "%s%s%s",
              transfer->bytes, device, transfer->from, transfer->to, exchange->machine.processes,
-             peal_transfer_on_demand(transfer->on_demand), paths, exchange->hash);
+             peal_transfer_on_demand(transfer->on_demand), paths, exchange->hash,
+             exchange->note[0] ? " (" : "", exchange->note, exchange->note[0] ? ")" : "");
 }
 
 /* ---- run ---- */
@@ -129,11 +133,10 @@ static peal_status put_onto(peal_transfer *transfer, void *stream, half what)
     peal_exchange *exchange = &transfer->exchange;
     peal_status status = what & FIRST ? peal_exchange_send(exchange, stream) : PEAL_STATUS_OK;
     if (!status && (what & REST)) {
-        exchange->stream = stream;
         status = peal_exchange_receive(exchange);
         exchange->started = false;
     }
-    return status;
+    return !status && what == WHOLE ? peal_exchange_release(exchange) : status;
 }
 
 static peal_status run_here(peal_transfer *transfer, half what)
@@ -160,8 +163,8 @@ static peal_status run(peal_transfer *transfer, int process, half what, void *st
              peal_transfer_on_demand(transfer->on_demand));
     if (session->identity.process != process)
         return misuse(transfer, call, why);
-    if (exchange->failure)
-        return exchange->failure;
+    if (exchange->failure || peal_session_status(session))
+        return exchange->failure ? exchange->failure : peal_session_cause(exchange->session);
     if (stream && !exchange->backend)
         return misuse(transfer, call, "the transfer is of host memory: the stream must be NULL");
     if (exchange->started != (what == REST))
@@ -227,18 +230,33 @@ static peal_status compare_rounds(const peal_transfer *transfer)
     return peal_session_agree(session, status, from); /* all have found the same */
 }
 
-static peal_status end(peal_transfer *transfer)
+/* As many starts as waits: else somebody waits for what does not come, and is told so at once. */
+static peal_status settle(peal_transfer *transfer)
 {
     peal_exchange *exchange = &transfer->exchange;
     peal_session *session = exchange->session;
-    peal_status status = exchange->failure;
-    if (!status && exchange->started)
-        status = run(transfer, transfer->to, REST, exchange->stream, "peal_transfer_destroy");
-    status = peal_exchange_leave(exchange, status);
-    if (!status)
-        status = peal_session_barrier(session, PEAL_BARRIER_TRANSFER, exchange->hash, 0);
+    peal_status status = peal_session_barrier(session, PEAL_BARRIER_TRANSFER, exchange->hash, 0);
     if (!status)
         status = compare_rounds(transfer);
+    if (status) {
+        peal_session_running(session, false);
+        return status;
+    }
+    if (exchange->started)
+        status = run(transfer, transfer->to, REST, exchange->stream, "peal_transfer_destroy");
+    status = peal_exchange_leave(exchange, status);
+    return status ? status
+                  : peal_session_barrier(session, PEAL_BARRIER_TRANSFER, exchange->hash, 0);
+}
+
+static peal_status end(peal_transfer *transfer)
+{
+    peal_exchange *exchange = &transfer->exchange;
+    peal_status status = exchange->failure;
+    if (status)
+        peal_session_running(exchange->session, false);
+    else
+        status = settle(transfer);
     peal_exchange_free(exchange);
     return status;
 }

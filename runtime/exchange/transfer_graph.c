@@ -82,7 +82,9 @@ peal_status peal_transfer_check(peal_transfer *transfer, const peal_transfer_des
     if (takes_part(transfer) && !desc->data)
         return refuse(transfer, "set .data in both processes", "process %d has no memory",
                       session->identity.process);
-    exchange->lowering = desc->lowering;
+    bool answers = desc->on_demand && session->identity.process == desc->from;
+    /* a wait that may be long holds nothing of the GPU */
+    exchange->lowering = desc->lowering || !answers ? desc->lowering : "signal=memop";
     exchange->transport = desc->transport;
     exchange->buffers = exchange->field_count = 1;
     exchange->lent[0] = takes_part(transfer) ? desc->data : NULL;
@@ -158,7 +160,8 @@ typedef struct ends {
 
 static const peal_transfer *transfer_of(const peal_exchange *exchange)
 {
-    return (const peal_transfer *)exchange; /* its first member */
+    _Static_assert(offsetof(peal_transfer, exchange) == 0, "it is its first member");
+    return (const peal_transfer *)exchange;
 }
 
 static const char *type_of(const peal_transfer *transfer)
@@ -188,6 +191,26 @@ static void add_message(const peal_exchange *exchange, const char *what, const c
                                        .when = is_to};
     peal_graph_add_send_desc(exchange->graph, &send);
     peal_graph_add_recv_desc(exchange->graph, &receive);
+}
+
+static void application(const peal_call *call)
+{
+    (void)call;
+}
+
+/* Who has heard the demand may write data until it is sent: so it is not packed before. */
+static void add_demand(const peal_exchange *exchange, const ends *e)
+{
+    const peal_task_desc task = {.size_bytes = sizeof(task),
+                                 .source = exchange->source,
+                                 .name = "application_answers",
+                                 .function = application,
+                                 .tile = "whole",
+                                 .when = e->is_from,
+                                 .read = {{.name = "demand", .whole = true}},
+                                 .update = {{.name = "data", .whole = true}}};
+    add_message(exchange, "demand", e->to, e->from, e->is_to, e->is_from);
+    peal_graph_add_task_desc(exchange->graph, &task);
 }
 
 static peal_status build(peal_exchange *exchange, const void *desc)
@@ -224,7 +247,7 @@ static peal_status build(peal_exchange *exchange, const void *desc)
     peal_graph_set_loop(exchange->graph, .repeat = "9223372036854775807");
     peal_graph_begin_at(exchange->graph, PEAL_STEP, source);
     if (transfer->on_demand)
-        add_message(exchange, "demand", e.to, e.from, e.is_to, e.is_from);
+        add_demand(exchange, &e);
     add_message(exchange, "data", e.from, e.to, e.is_from, e.is_to);
     peal_graph_end_at(exchange->graph, source);
     return PEAL_STATUS_OK;
@@ -235,7 +258,9 @@ static peal_status lay_out(peal_exchange *exchange, const void *desc)
     const peal_transfer *transfer = transfer_of(exchange);
     uintptr_t first = (uintptr_t)exchange->lent[0];
     (void)desc;
-    if (exchange->backend || !first || peal_is_memory(first, first + (uintptr_t)transfer->bytes))
+    bool wraps = (uint64_t)transfer->bytes > UINTPTR_MAX - first;
+    if (exchange->backend || !first ||
+        (!wraps && peal_is_memory(first, first + (uintptr_t)transfer->bytes)))
         return PEAL_STATUS_OK;
     return refuse(transfer, "data is the first of `bytes` bytes",
                   "data of process %d does not lie in memory that it may write, all %" PRId64

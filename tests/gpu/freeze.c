@@ -249,7 +249,10 @@ static peal_status play_behind_gate(rank *r, CUdeviceptr ball)
         result = driver->cuStreamCreateWithPriority_(&r->stream, CU_STREAM_NON_BLOCKING, 0);
         status = result ? PEAL_STATUS_DEVICE : play(r, transfer, BEFORE);
     }
-    if (!status && (driver->cuStreamSynchronize_(r->stream) || close_gate(r)))
+    for (int i = 0; i < BALL; i++) /* another ball than before */
+        had[i] = (unsigned char)(i * 11 + i / 256 + 1);
+    if (!status && (driver->cuStreamSynchronize_(r->stream) ||
+                    driver->cuMemcpyHtoD_(ball, r->number == 0 ? had : has, BALL) || close_gate(r)))
         status = PEAL_STATUS_DEVICE;
     if (!status)
         status = play(r, transfer, r->steps);

@@ -17,7 +17,7 @@ def freeze(machine, report, _options):
         return
     env = {**machine.env, "PEAL_TEST_HOSTS": "2"}
     jacobi = (machine.samples / "jacobi2d/jacobi2d.yaml", STEPS, "nx=512", "ny=514", "report=100000")
-    pingpong = ("pingpong", STEPS)
+    pingpong = ("pingpong", "90")
     for (spec, steps, *params), form, what in itertools.product((jacobi, pingpong), ("doorbell", "word"), ("stopped", "running")):
         name = f"freeze {Path(spec).stem} {form} {what}"
         done = jobs.execute([*programs, spec, steps, form, what, *params], env, 60)

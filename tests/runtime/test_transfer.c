@@ -7,11 +7,13 @@
 #include "tests/runtime/job.h"
 
 #include <peal/peal.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -55,7 +57,7 @@ static bool fill(void *data, unsigned char *copy, int64_t bytes, int round)
     for (int64_t i = 0; i < bytes; i++)
         copy[i] = value_of(round, i);
     if (on_device)
-        return device_memory_write(data, copy, (size_t)bytes);
+        return device_memory_write_beside(data, copy, (size_t)bytes);
     memcpy(data, copy, (size_t)bytes);
     return true;
 }
@@ -81,7 +83,7 @@ static void go_round(peal_session *session, int process, int processes, int64_t 
     char line[300];
     size_t shift = shifts && process == 1 ? 4 : 0;
     unsigned char *whole = take((size_t)bytes + 8), *data = whole + shift;
-    unsigned char *copy = malloc((size_t)bytes);
+    unsigned char *copy = malloc((size_t)bytes + 1);
     TEAM_CHECK(whole && copy);
     for (int i = 0; i < legs; i++) {
         peal_transfer_desc desc = desc_of(stop[i], stop[(i + 1) % legs], data, bytes);
@@ -100,7 +102,9 @@ static void go_round(peal_session *session, int process, int processes, int64_t 
         for (int i = 0; i < legs; i++) {
             if (process == stop[i]) {
                 JOB_OK(session, peal_transfer_start(leg[i], NULL));
-                if (!on_device) /* it has been taken */
+                if (on_device) /* in the stream's order, behind the start */
+                    TEAM_CHECK(device_memory_write(data, copy + 1, (size_t)bytes));
+                else /* it has been taken */
                     memset(data, 0xff, (size_t)bytes);
             }
             if (process != stop[(i + 1) % legs])
@@ -148,32 +152,116 @@ static void between_hosts(void **state)
 
 /* ---- on demand ---- */
 
-/* Process 1 asks, and has what is at process 0's data when it comes: on a GPU's stream, which is
- * given all answers ahead, what that stream had before. */
+typedef struct server {
+    peal_session *session;
+    peal_transfer *transfer;
+    void *stream;
+} server;
+
+/* On a GPU they are put onto the stream, ahead of all that happens next. */
+static void *answer_all(void *user)
+{
+    const server *s = user;
+    for (int round = 0; round < rounds; round++)
+        JOB_OK(s->session, peal_transfer_answer(s->transfer, s->stream));
+    return NULL;
+}
+
+static void await(test_team *team, int process, int value, const server *s)
+{
+    while (atomic_load(&team->board->flag[process]) < value) {
+        if (s->stream)
+            device_memory_look(s->stream);
+        sched_yield();
+    }
+}
+
+/* Who asks has what is at data when it asks, though the answers were given long before. */
 static int member_answers(test_team *team, int process)
 {
     enum { BYTES = 1000 };
+    server s = {NULL, NULL, NULL};
+    pthread_t thread;
+    TEAM_CHECK(!on_device || device_memory_open(process, team->processes));
+    TEAM_CHECK(!job_open(team, process, 0, &s.session));
+    unsigned char *data = take(BYTES), copy[BYTES];
+    s.stream = on_device ? device_memory_stream() : NULL;
+    peal_transfer_desc desc = desc_of(0, 1, data, BYTES);
+    desc.on_demand = true;
+    JOB_OK(s.session, peal_transfer_create_desc(s.session, &desc, &s.transfer));
+    TEAM_CHECK(process < 2 || peal_transfer_start(s.transfer, s.stream) == PEAL_STATUS_USAGE);
+    if (process == 0 && on_device)
+        answer_all(&s);
+    else if (process == 0)
+        TEAM_CHECK(!pthread_create(&thread, NULL, answer_all, &s));
+    for (int round = 0; round < rounds; round++) {
+        if (process == 0) {
+            await(team, 1, round, &s);
+            usleep(500); /* an answer that does not wait is given by now */
+            TEAM_CHECK(fill(data, copy, BYTES, round));
+            atomic_store(&team->board->flag[0], round + 1);
+        } else if (process == 1) {
+            await(team, 0, round + 1, &s);
+            JOB_OK(s.session, peal_transfer_start(s.transfer, s.stream));
+            if (on_device && round == 0) {
+                TEAM_CHECK(peal_transfer_wait(s.transfer, NULL) == PEAL_STATUS_USAGE);
+                TEAM_CHECK(job_reported(s.session, PEAL_E_CALL_OUT_OF_ORDER, "another one than"));
+            }
+            JOB_OK(s.session, peal_transfer_wait(s.transfer, s.stream));
+            TEAM_CHECK(has(data, copy, BYTES, round));
+            atomic_store(&team->board->flag[1], round + 1);
+        }
+    }
+    if (process == 0)
+        await(team, 1, rounds, &s);
+    if (process == 0 && !on_device)
+        pthread_join(thread, NULL);
+    JOB_OK(s.session, peal_transfer_destroy(s.transfer));
+    give(data);
+    peal_session_destroy(s.session);
+    return 0;
+}
+
+/* One that was asked for and not answered: said at once, by all. */
+static int member_is_not_answered(test_team *team, int process)
+{
     peal_session *session;
     peal_transfer *transfer;
     TEAM_CHECK(!on_device || device_memory_open(process, team->processes));
     TEAM_CHECK(!job_open(team, process, 0, &session));
-    unsigned char *data = take(BYTES), copy[BYTES];
-    peal_transfer_desc desc = desc_of(0, 1, data, BYTES);
+    void *data = take(64);
+    peal_transfer_desc desc = desc_of(0, 1, data, 64);
     desc.on_demand = true;
     JOB_OK(session, peal_transfer_create_desc(session, &desc, &transfer));
-    TEAM_CHECK(process < 2 || peal_transfer_start(transfer, NULL) == PEAL_STATUS_USAGE);
-    for (int round = 0; round < rounds && process < 2; round++) {
-        if (process == 0) {
-            TEAM_CHECK((on_device && round) || fill(data, copy, BYTES, round));
-            JOB_OK(session, peal_transfer_answer(transfer, NULL));
-            continue;
-        }
+    if (process == 1)
         JOB_OK(session, peal_transfer_start(transfer, NULL));
-        JOB_OK(session, peal_transfer_wait(transfer, NULL));
-        TEAM_CHECK(has(data, copy, BYTES, on_device ? 0 : round));
-    }
-    JOB_OK(session, peal_transfer_destroy(transfer));
+    TEAM_CHECK(peal_transfer_destroy(transfer) == PEAL_STATUS_USAGE);
+    TEAM_CHECK(job_reported(session, PEAL_E_CALLS_DIFFER,
+                            "process 0 has answered with 0 messages, process 1 has asked for 1"));
     give(data);
+    peal_session_destroy(session);
+    return 0;
+}
+
+/* Nothing is sent: the wait ends after the deadline and says for whom it was. */
+static int member_waits_in_vain(test_team *team, int process)
+{
+    peal_session *session;
+    peal_transfer *transfer;
+    char data[64];
+    TEAM_CHECK(!job_open(team, process, process == 1 ? 0.3 : 60, &session));
+    peal_transfer_desc desc = desc_of(0, 1, data, sizeof(data));
+    JOB_OK(session, peal_transfer_create_desc(session, &desc, &transfer));
+    if (process == 1) {
+        TEAM_CHECK(peal_transfer_wait(transfer, NULL) == PEAL_STATUS_DEADLINE);
+        TEAM_CHECK(job_reported(session, PEAL_E_BORDER_LATE,
+                                "has waited 0.3 s for a message of process 0 (transfer 1)"));
+        TEAM_CHECK(peal_transfer_wait(transfer, NULL) == PEAL_STATUS_DEADLINE);
+    } else {
+        while (!peal_session_status(session))
+            sched_yield();
+    }
+    TEAM_CHECK(peal_transfer_destroy(transfer) == PEAL_STATUS_DEADLINE);
     peal_session_destroy(session);
     return 0;
 }
@@ -185,6 +273,7 @@ static void who_asks_is_answered(void **state)
         job_run_all(3, member_answers);
     transport = between;
     job_run_all(3, member_answers);
+    job_run_all(2, member_is_not_answered);
     transport = NULL;
 }
 
@@ -194,7 +283,7 @@ static void who_asks_is_answered(void **state)
  * and nothing of the three is lost. */
 static int member_is_ahead(test_team *team, int process)
 {
-    enum { BYTES = 24 };
+    enum { BYTES = 24, STARTED = 2 /* a flag that no process has */ };
     peal_session *session;
     peal_transfer *transfer;
     unsigned char data[BYTES], copy[BYTES];
@@ -205,9 +294,14 @@ static int member_is_ahead(test_team *team, int process)
         if (process == 1) {
             fill(data, copy, BYTES, round);
             JOB_OK(session, peal_transfer_start(transfer, NULL));
+            atomic_store(&team->board->flag[STARTED], round + 1);
         }
         if (round == 1)
             job_pass_together(team, process);
+    }
+    if (process == 0) {
+        usleep(50000);
+        TEAM_CHECK(atomic_load(&team->board->flag[STARTED]) == 2); /* the third waits */
     }
     for (int round = 0; round < 3 && process == 0; round++) {
         JOB_OK(session, peal_transfer_wait(transfer, NULL));
@@ -271,6 +365,9 @@ static int member_says_nonsense(test_team *team, int process)
     TEAM_CHECK(peal_transfer_create_desc(session, &bad, &transfer) == PEAL_STATUS_USAGE);
     TEAM_CHECK(job_reported(session, PEAL_E_INVALID_DESCRIPTOR, "peal_transfer_desc has"));
     bad = good;
+    bad.data = (void *)(uintptr_t)-16;
+    refuse(session, bad, "does not lie in memory that it may write, all 64 bytes");
+    bad = good;
     bad.transport = process ? "tcp" : "shm";
     TEAM_CHECK(peal_transfer_create_desc(session, &bad, &transfer) != PEAL_STATUS_OK);
     TEAM_CHECK(job_reported(session, PEAL_E_CALLS_DIFFER, "another transport"));
@@ -299,29 +396,6 @@ static int member_mistakes_its_end(test_team *team, int process)
     TEAM_CHECK(peal_transfer_destroy(transfer) == PEAL_STATUS_USAGE);
     TEAM_CHECK(job_reported(session, PEAL_E_CALLS_DIFFER,
                             "process 0 has started 1 messages, process 1 has waited for 0"));
-    peal_session_destroy(session);
-    return 0;
-}
-
-/* Nothing is sent: the wait ends after the deadline and says for whom it was. */
-static int member_waits_in_vain(test_team *team, int process)
-{
-    peal_session *session;
-    peal_transfer *transfer;
-    char data[64];
-    TEAM_CHECK(!job_open(team, process, process == 1 ? 0.3 : 60, &session));
-    peal_transfer_desc desc = desc_of(0, 1, data, sizeof(data));
-    JOB_OK(session, peal_transfer_create_desc(session, &desc, &transfer));
-    if (process == 1) {
-        TEAM_CHECK(peal_transfer_wait(transfer, NULL) == PEAL_STATUS_DEADLINE);
-        TEAM_CHECK(job_reported(session, PEAL_E_BORDER_LATE,
-                                "has waited 0.3 s for a message of process 0 (transfer 1)"));
-        TEAM_CHECK(peal_transfer_wait(transfer, NULL) == PEAL_STATUS_DEADLINE);
-    } else {
-        while (!peal_session_status(session))
-            sched_yield();
-    }
-    TEAM_CHECK(peal_transfer_destroy(transfer) == PEAL_STATUS_DEADLINE);
     peal_session_destroy(session);
     return 0;
 }

@@ -217,10 +217,13 @@ typedef struct peal_backend_desc {
 
 typedef struct peal_backend_plan peal_backend_plan;
 
-/* The two halves of an iteration of an embedded schedule: up to its first receive (what the
- * application's tasks of the iteration before have released comes first), and from there to the
- * application's tasks. */
-typedef enum peal_backend_phase { PEAL_PHASE_SEND, PEAL_PHASE_RECEIVE } peal_backend_phase;
+/* The parts of an iteration of an embedded schedule: up to its first receive; from there to the
+ * application's tasks; and what these release, which else comes in front of the next iteration. */
+typedef enum peal_backend_phase {
+    PEAL_PHASE_SEND,
+    PEAL_PHASE_RECEIVE,
+    PEAL_PHASE_RELEASE
+} peal_backend_phase;
 
 /* What peal_backend_ops.wait found out. */
 typedef struct peal_backend_result {
