@@ -136,7 +136,8 @@ static peal_status put_onto(peal_transfer *transfer, void *stream, half what)
         status = peal_exchange_receive(exchange);
         exchange->started = false;
     }
-    return !status && what == WHOLE ? peal_exchange_release(exchange) : status;
+    bool answers = what == WHOLE && transfer->on_demand;
+    return !status && answers ? peal_exchange_release(exchange) : status;
 }
 
 static peal_status run_here(peal_transfer *transfer, half what)
