@@ -24,6 +24,7 @@ struct peal_bound_puts {
     peal_network_plan *plan;
     peal_poster *poster; /* NULL: the backend tells what it stores */
     bool rings;          /* the backend does: nothing is to be posted */
+    uint32_t number;     /* of the plan */
     const char **edge;   /* by pair: one that goes between them */
     peal_probe *probe;   /* NULL: nothing is to be tried (any more) */
 };
@@ -241,7 +242,9 @@ peal_status peal_bound_puts_create(const peal_binding *binding, peal_transport_k
         peal_arena_destroy(arena);
         return no_memory(binding);
     }
-    *puts = (peal_bound_puts){.session = binding->session, .arena = arena};
+    *puts = (peal_bound_puts){.session = binding->session,
+                              .arena = arena,
+                              .number = (uint32_t)binding->key};
     puts->hook = (peal_network_hook){.size = sizeof(puts->hook),
                                      .user = puts,
                                      .due = due,
@@ -257,11 +260,8 @@ peal_status peal_bound_puts_create(const peal_binding *binding, peal_transport_k
         fill_hook(puts);
     if (!status) /* the number is the same in all processes */
         status =
-            puts->network->engine->attach(puts->network->opened, (uint32_t)binding->key, puts->pair,
+            puts->network->engine->attach(puts->network->opened, puts->number, puts->pair,
                                           puts->count, binding->session->diagnostics, &puts->plan);
-    if (!status) /* plans are numbered from 0 */
-        status = peal_probe_create(puts->network, ~(uint32_t)binding->key, puts->pair, puts->edge,
-                                   puts->count, &puts->probe);
     if (!status && binding->space.memory) {
         puts->poster = peal_poster_create(puts->network, puts->plan, puts->pair, puts->count);
         status = puts->poster ? PEAL_STATUS_OK : no_memory(binding);
@@ -271,6 +271,15 @@ peal_status peal_bound_puts_create(const peal_binding *binding, peal_transport_k
     else
         *out = puts;
     return status;
+}
+
+peal_status peal_bound_puts_begin_try(peal_bound_puts *puts)
+{
+    if (!puts)
+        return PEAL_STATUS_OK;
+    /* plans are numbered from 0 */
+    return peal_probe_create(puts->network, ~puts->number, puts->pair, puts->edge, puts->count,
+                             &puts->probe);
 }
 
 peal_status peal_bound_puts_try(peal_bound_puts *puts, int64_t deadline_ns)

@@ -12,7 +12,10 @@ typedef struct peal_bound_puts peal_bound_puts;
  * transport: all of them do. */
 peal_status peal_bound_puts_create(const peal_binding *binding, peal_transport_kind kind,
                                    peal_bound_puts **out);
-/* Once all processes have connected: tries connections that are new, both ways, for most of the
+/* Once all processes have connected: whose connections are new gets ready to try them. All of them
+ * return before any tries: one that cannot might else be waited for. NULL is fine. */
+peal_status peal_bound_puts_begin_try(peal_bound_puts *puts);
+/* Once all have: tries connections that are new, both ways, for most of the
  * deadline, as a process may be stopped for a while (PEAL_E_NO_PATH_TO_HOST). NULL is fine. */
 peal_status peal_bound_puts_try(peal_bound_puts *puts, int64_t deadline_ns);
 /* Once all processes have come so far: who missed something has told it. NULL is fine. */

@@ -91,6 +91,11 @@ peal_status peal_exchange_bind(peal_exchange *exchange, const void *desc)
     if (status || peal_machine_hosts(&exchange->machine) == 1)
         return status;
     from = mark(session);
+    status = peal_bound_puts_begin_try(exchange->binding.puts);
+    status = peal_session_agree(session, status, from);
+    if (status)
+        return status;
+    from = mark(session);
     status = peal_bound_puts_try(exchange->binding.puts, exchange->deadline_ns);
     if (!status)
         status = peal_bound_puts_start(exchange->binding.puts);

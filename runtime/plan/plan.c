@@ -311,6 +311,11 @@ static peal_status prepare(peal_plan *plan)
     if (!status && is_of_several_hosts(plan)) {
         from = mark(plan);
         status =
+            peal_session_agree(plan->session, peal_bound_puts_begin_try(plan->binding.puts), from);
+    }
+    if (!status && is_of_several_hosts(plan)) {
+        from = mark(plan);
+        status =
             peal_session_agree(plan->session,
                                peal_bound_puts_try(plan->binding.puts, peal_plan_deadline_ns(plan)),
                                from);
