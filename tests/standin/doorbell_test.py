@@ -83,7 +83,7 @@ class Doorbells(unittest.TestCase):
                 self.agrees(spec, 4, "--processes", "2")
 
     def test_every_store_is_seen(self):
-        for forms in share.taken([("--steps",), ("--steps", "--late"), ("--shuffle", "--late"), ("--slow",)], 2):
+        for forms in share.taken([("--steps",), ("--steps", "--late"), ("--shuffle", "--late"), ("--slow",)], 4):
             with self.subTest(forms):
                 self.agrees("jacobi2d/jacobi2d", 2, forms=forms)
 
@@ -101,7 +101,7 @@ class Doorbells(unittest.TestCase):
 
     def test_a_thread_posts_what_is_not_rung_for(self):
         cases = ((("--lower", "network=word"), {}), ((), {"STANDIN_LACKS": "memops"}), ((), {"STANDIN_FAIL": "cuMemHostRegister:3+"}))
-        for words, more in share.taken(cases, 2):
+        for words, more in share.taken(cases, 3):
             with self.subTest(words, **more):
                 code, text, record = self.run_with(JACOBI, "-n", "2", *STREAM, *SMALL, "--steps", "12", "--verify", *words, **more)
                 self.assertEqual(code, 0, text)
@@ -117,7 +117,7 @@ class Doorbells(unittest.TestCase):
             (("--processes", "1"), {}, "no message goes to another host"),
             (("--transport", "mlx5"), {"STANDIN_LACKS": "memops"}, "this GPU lacks memory operations: of 64 bits, or waits for a bit that is clear"),
             (("--transport", "mlx5"), {"STANDIN_FAIL": "cuMemHostRegister:3+"}, "the driver does not map r[a-z]+s of the adapter: .*"))
-        for words, more, why in share.taken(cases, 2):
+        for words, more, why in share.taken(cases, 3):
             with self.subTest(words, **more):
                 code, text, _ = self.run_with(*asked, *words, **more)
                 self.assertEqual(code, 4, text)

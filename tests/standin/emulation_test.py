@@ -23,7 +23,7 @@ MODES = [("graph", ""), ("sync", ""), ("stream", ""), ("graph", "", "no_deferral
          ("fused", "blocks=2,steps=6,order=tickets"), ("fused", "blocks=1,steps=6,order=paper"), ("fused", "blocks=2,steps=6")]
 JITTER = [("fused", "blocks=4,steps=6", "jitter=50000"), ("fused", "blocks=3,steps=6,order=tickets", "jitter=50000")]
 OFTEN = 3  # a spec is run in the first mode and the last, and in every third of the others, in turn
-AT_LEAST = "heat3d"  # a commit's share has one of these modes for each sixth spec, and for this sample every third of those that no other took
+AT_LEAST = "heat3d"  # a commit's share has one of these modes for some specs, and for this sample every sixth of those that no other took
 # Sizes, and how many processes, a rank each.
 SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
            "heat3d": (["steps=12", "report=5"], (2,)),
@@ -103,18 +103,18 @@ def some_of(modes, turn):
 
 
 def shares(specs):
-    """(name, processes): the modes of a commit's share, of which three commits one after the other take each."""
+    """(name, processes): the modes of a commit's share, of which six commits one after the other take each."""
     lists = {(name, processes): FEW_MODES.get(name, some_of(MODES, len(name) + processes))
              for name, _, counts in specs for processes in counts}
     if share.ALL:
         return lists
-    print(f"share: a mode of each 24th spec (PEAL_TEST_SEED={share.SEED}; more: PEAL_TEST_EVERY=1)")
-    lists = {key: [modes[(share.SEED + turn) // 24 % len(modes)]] if (share.SEED + turn) % 24 == 0 else []
+    print(f"share: a mode of each 36th spec (PEAL_TEST_SEED={share.SEED}; more: PEAL_TEST_EVERY=1)")
+    lists = {key: [modes[(share.SEED + turn) // 36 % len(modes)]] if (share.SEED + turn) % 36 == 0 else []
              for turn, (key, modes) in enumerate(lists.items())}
     left = [mode for mode in MODES + JITTER if not any(mode in modes for modes in lists.values())]
     for key in list(lists)[::-1]:
         if key[0] == AT_LEAST:
-            lists[key] += share.taken(left, 3) if left else []
+            lists[key] += share.taken(left, 6) if left else []
             break
     return lists
 

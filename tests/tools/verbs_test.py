@@ -84,7 +84,7 @@ class Verbs(unittest.TestCase):
 
     def test_memory_that_is_refused_is_told(self):
         """One process learns it; the others, who connect to it or to each other, do not wait."""
-        for number, engine in share.taken([(n, e) for n in range(1, 13) for e in ("verbs", "mlx5")], 4):
+        for number, engine in share.taken([(n, e) for n in range(1, 13) for e in ("verbs", "mlx5")], 8):
             with self.subTest(number, engine=engine):
                 code, _, err = self.run_with("run", JACOBI, "-n", "3", "--mode", "sync", "--transport", engine, "--deadline", "60s",
                                              forms=[f"--refuse={number}"])
@@ -96,7 +96,7 @@ class Verbs(unittest.TestCase):
                  ("mlx5_7", 4, r"none of 1 RDMA adapters, by PEAL_RDMA only mlx5_7 (has|is an mlx5 with) a port that is up \[E326\]"),
                  ("mlx5_0:2", 4, r"only mlx5_0 (has|is an mlx5 with) a port that is up \[E326\]"),
                  ("mlx5_0:1:250", 4, r"cannot find the GID that PEAL_RDMA names: No such file or directory \[E326\]"))
-        for (name, code, told), engine in share.taken(list(itertools.product(cases, ("verbs", "mlx5"))), 4):
+        for (name, code, told), engine in share.taken(list(itertools.product(cases, ("verbs", "mlx5"))), 5):
             with self.subTest(name, engine=engine):
                 found, _, err = self.run_with("run", JACOBI, "-n", "2", "--mode", "sync", "--transport", engine, "--steps", "4",
                                               env=environment(PEAL_RDMA=name))
@@ -104,7 +104,7 @@ class Verbs(unittest.TestCase):
                 self.assertRegex(err, told)
 
     def test_an_error_of_the_adapter_is_told(self):
-        for number in share.taken(range(1, 21), 5):
+        for number in share.taken(range(1, 21), 7):
             engine, mode = ("verbs", "mlx5")[number % 2], ("sync", "stream", "fused")[number % 3]
             with self.subTest(number, engine=engine, mode=mode):
                 code, _, err = self.run_with("run", JACOBI, "-n", "3", "--mode", mode, "--transport", engine, "--deadline", "60s",
