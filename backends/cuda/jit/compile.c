@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OWN_OPTIONS = 24, MARK_BYTES = 16 };
+enum { OWN_OPTIONS = 24, MARK_BYTES = 16, SPLITTING = 13 /* NVRTC that surely can */ };
 
 typedef struct compile_job {
     const peal_cuda_compile_request *request;
@@ -61,6 +61,8 @@ static void add_options(compile_job *job)
         add_option(job, "-dlto");
     if (request->verbose && !is_linked(request))
         add_option(job, "--ptxas-options=-v");
+    else if (!request->ptx && !is_linked(request) && job->nvrtc->major >= SPLITTING)
+        add_option(job, "--split-compile=0"); /* kernels are optimized in threads, one a core */
     add_option(job, request->fma ? "--fmad=true" : "--fmad=false");
     for (int i = 0; i < request->files->count; i++)
         add_option(job, peal_arena_print(request->arena, "-I%s", request->files->folder[i]));

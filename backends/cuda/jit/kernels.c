@@ -6,6 +6,7 @@
 #include "backends/cuda/gpu/gpu.h"
 #include "backends/cuda/jit/source_compile.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,23 +163,72 @@ static peal_status bind_all(peal_cuda_kernels *kernels)
     return status;
 }
 
-/* `serial` runs tiles as they are, so it has no communication-free kernels. */
-static peal_status load_units(peal_cuda_kernels *kernels)
-{
-    const peal_cuda_source *source = kernels->source;
-    peal_status status =
-        load_module(kernels, source->text, kernels->architecture, &kernels->module);
-
-    if (!status && source->communication_free && source->desc.mode != PEAL_MODE_SERIAL)
-        status = load_module(kernels, source->communication_free, kernels->architecture,
-                             &kernels->communication_free);
-    return status;
-}
-
 static peal_status no_memory(const peal_backend_desc *desc)
 {
     return peal_report(desc->diagnostics, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL,
                        "no memory for kernels");
+}
+
+/* A unit that is compiled beside another one. */
+typedef struct side_unit {
+    peal_cuda_compile_request request;
+    peal_cuda_compile_result compiled;
+    pthread_t thread;
+    bool runs;
+} side_unit;
+
+static void *compile_beside(void *user)
+{
+    side_unit *side = user;
+    PEAL_ARENA_GUARD(side->request.arena, return NULL);
+    peal_cuda_compile(&side->request, &side->compiled);
+    return NULL;
+}
+
+static void begin_beside(const peal_cuda_kernels *kernels, const char *text, side_unit *side)
+{
+    side->request = peal_cuda_source_request(kernels->source, text, kernels->architecture);
+    side->request.driver = kernels->driver->version;
+    side->request.arena = peal_arena_create();
+    side->request.diagnostics = peal_diagnostics_create();
+    side->runs = side->request.arena && side->request.diagnostics &&
+                 !pthread_create(&side->thread, NULL, compile_beside, side);
+}
+
+/* Whether it could be compiled and loaded. If not, who does it again says why. */
+static bool end_beside(const peal_cuda_kernels *kernels, side_unit *side, CUmodule *out)
+{
+    if (side->runs)
+        pthread_join(side->thread, NULL);
+    const char *image = side->runs ? side->compiled.image : NULL;
+    bool is_loaded = image && !kernels->driver->cuModuleLoadData_(out, image);
+    *out = is_loaded ? *out : NULL;
+    peal_diagnostics_destroy(side->request.diagnostics);
+    peal_arena_destroy(side->request.arena);
+    return is_loaded;
+}
+
+/* With a guard of its own: a thread of the caller's may be running. */
+static peal_status load_main_unit(peal_cuda_kernels *kernels)
+{
+    PEAL_ARENA_GUARD(kernels->arena, return no_memory(&kernels->source->desc));
+    return load_module(kernels, kernels->source->text, kernels->architecture, &kernels->module);
+}
+
+/* `serial` runs tiles as they are, so it has no communication-free kernels. */
+static peal_status load_units(peal_cuda_kernels *kernels)
+{
+    const peal_cuda_source *source = kernels->source;
+    side_unit side = {.runs = false};
+
+    if (!source->communication_free || source->desc.mode == PEAL_MODE_SERIAL)
+        return load_main_unit(kernels);
+    begin_beside(kernels, source->communication_free, &side);
+    peal_status status = load_main_unit(kernels);
+    if (end_beside(kernels, &side, &kernels->communication_free) || status)
+        return status;
+    return load_module(kernels, source->communication_free, kernels->architecture,
+                       &kernels->communication_free);
 }
 
 static peal_status try_to_make(const peal_backend_desc *desc,
