@@ -2,8 +2,6 @@
 #include "runtime/exchange/exchange.h"
 
 #include "base/handle.h"
-#include "base/lowering.h"
-#include "runtime/bind/peer_path.h"
 #include "runtime/bind/puts.h"
 
 #include <inttypes.h>
@@ -41,7 +39,6 @@ static const peal_exchange_form halo = {.noun = "exchange",
 /* What this process can tell alone. */
 static peal_status check(peal_exchange *exchange, const peal_halo_desc *desc)
 {
-    peal_session *session = exchange->session;
     peal_status status = peal_exchange_check(exchange, desc);
     if (status)
         return status;
@@ -55,15 +52,8 @@ static peal_status check(peal_exchange *exchange, const peal_halo_desc *desc)
         exchange->second[i] = desc->field[i].data[1];
         exchange->buffers = exchange->second[i] ? 2 : exchange->buffers;
     }
-    status = peal_lowering_check(desc->lowering, session->diagnostics);
-    if (!status)
-        status = peal_transport_check(desc->transport, session->diagnostics);
-    if (!status)
-        status = peal_transport_check_reach(session, desc->transport);
-    if (status)
-        return status;
-    peal_exchange_choose_machine(exchange);
-    return peal_exchange_choose(exchange, desc->backend);
+    status = peal_exchange_check_options(exchange);
+    return status ? status : peal_exchange_choose(exchange, desc->backend);
 }
 
 static peal_status make(peal_exchange *exchange, const peal_halo_desc *desc);
@@ -137,28 +127,17 @@ static peal_status create(peal_session *session, const peal_halo_desc *desc, pea
     return PEAL_STATUS_OK;
 }
 
-/* The others hear of it: they are in the same call. */
-static peal_status refuse_null(peal_session *session, const char *what)
-{
-    int from = mark(session);
-    if (peal_session_status(session))
-        return peal_session_cause(session);
-    peal_status status =
-        peal_report(session->diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE, NULL,
-                    "peal_exchange_create: %s is NULL", what);
-    return peal_session_agree(session, status, from);
-}
-
 peal_status peal_exchange_create_desc(peal_session *session, const peal_halo_desc *desc,
                                       peal_exchange **out)
 {
     static const char call[] = "peal_exchange_create";
     if (!peal_handle_check(session, PEAL_HANDLE_SESSION, call))
         return PEAL_STATUS_USAGE;
-    peal_status status = !peal_argument_check(desc, "the descriptor", call) ||
-                                 !peal_argument_check(out, "where the exchange goes", call)
-                             ? refuse_null(session, desc ? "where the exchange goes" : "desc")
-                             : create(session, desc, out);
+    peal_status status =
+        !peal_argument_check(desc, "the descriptor", call) ||
+                !peal_argument_check(out, "where the exchange goes", call)
+            ? peal_exchange_refuse_null(session, call, desc ? "where the exchange goes" : "desc")
+            : create(session, desc, out);
     return peal_session_outcome(session, status);
 }
 

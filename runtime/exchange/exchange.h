@@ -160,8 +160,11 @@ void peal_exchange_flush(const peal_exchange *exchange);
 /* What is in a queue here leaves: others may wait for it while nobody of this process does. */
 peal_status peal_exchange_await_sent(peal_exchange *exchange);
 
-/* make.c: the machine that the schedules are made for, but for paths and devices. */
-void peal_exchange_choose_machine(peal_exchange *exchange);
+/* make.c: whether lowering and transport are such; and the machine that the schedules are made for,
+ * but for paths and devices. */
+peal_status peal_exchange_check_options(peal_exchange *exchange);
+/* A create that was given NULL: collective as the call itself. */
+peal_status peal_exchange_refuse_null(peal_session *session, const char *call, const char *what);
 /* From the descriptor of the exchange's form to what runs. Collective. */
 peal_status peal_exchange_bind(peal_exchange *exchange, const void *desc);
 /* Nothing more is started; what was, is done, unless something failed before. */

@@ -1,5 +1,6 @@
 /* What an exchange runs on: from its descriptor to memory, paths and a program, and back. */
 #include "base/handle.h"
+#include "base/lowering.h"
 #include "dsl/dsl.h"
 #include "runtime/bind/peer_path.h"
 #include "runtime/bind/puts.h"
@@ -12,7 +13,7 @@ static int mark(const peal_session *session)
     return peal_diagnostics_count(session->diagnostics);
 }
 
-void peal_exchange_choose_machine(peal_exchange *exchange)
+static void choose_machine(peal_exchange *exchange)
 {
     peal_session *session = exchange->session;
     int processes = session->identity.processes;
@@ -25,6 +26,30 @@ void peal_exchange_choose_machine(peal_exchange *exchange)
         .apart = peal_transport_sets_apart(exchange->transport),
         .network = peal_transport_between_hosts(exchange->transport),
     };
+}
+
+peal_status peal_exchange_check_options(peal_exchange *exchange)
+{
+    peal_session *session = exchange->session;
+    peal_status status = peal_lowering_check(exchange->lowering, session->diagnostics);
+    if (!status)
+        status = peal_transport_check(exchange->transport, session->diagnostics);
+    if (!status)
+        status = peal_transport_check_reach(session, exchange->transport);
+    if (!status)
+        choose_machine(exchange);
+    return status;
+}
+
+/* The others hear of it: they are in the same call. */
+peal_status peal_exchange_refuse_null(peal_session *session, const char *call, const char *what)
+{
+    int from = mark(session);
+    if (peal_session_status(session))
+        return peal_session_cause(session);
+    peal_status status = peal_report(session->diagnostics, PEAL_E_INVALID_DESCRIPTOR,
+                                     PEAL_NO_SOURCE, NULL, "%s: %s is NULL", call, what);
+    return peal_session_agree(session, status, from);
 }
 
 static peal_status resolve(peal_exchange *exchange, const void *desc)

@@ -1,5 +1,6 @@
 /* A transfer: an exchange of one message. Each end does its whole half in one call: `from` waits
- * for a slot, packs and tells; `to` waits, unpacks and gives the slot back. */
+ * for a slot, packs and tells; `to` waits, unpacks and gives the slot back. On demand `to` has two
+ * calls, one that tells and one that waits, and `from` hears it before it packs. */
 #include "runtime/exchange/transfer.h"
 #include "base/handle.h"
 
@@ -71,28 +72,17 @@ static peal_status create(peal_session *session, const peal_transfer_desc *desc,
     return PEAL_STATUS_OK;
 }
 
-/* The others hear of it: they are in the same call. */
-static peal_status refuse_null(peal_session *session, const char *what)
-{
-    int from = mark(session);
-    if (peal_session_status(session))
-        return peal_session_cause(session);
-    peal_status status =
-        peal_report(session->diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE, NULL,
-                    "peal_transfer_create: %s is NULL", what);
-    return peal_session_agree(session, status, from);
-}
-
 peal_status peal_transfer_create_desc(peal_session *session, const peal_transfer_desc *desc,
                                       peal_transfer **out)
 {
     static const char call[] = "peal_transfer_create";
     if (!peal_handle_check(session, PEAL_HANDLE_SESSION, call))
         return PEAL_STATUS_USAGE;
-    peal_status status = !peal_argument_check(desc, "the descriptor", call) ||
-                                 !peal_argument_check(out, "where the transfer goes", call)
-                             ? refuse_null(session, desc ? "where the transfer goes" : "desc")
-                             : create(session, desc, out);
+    peal_status status =
+        !peal_argument_check(desc, "the descriptor", call) ||
+                !peal_argument_check(out, "where the transfer goes", call)
+            ? peal_exchange_refuse_null(session, call, desc ? "where the transfer goes" : "desc")
+            : create(session, desc, out);
     return peal_session_outcome(session, status);
 }
 

@@ -1,7 +1,5 @@
 /* A transfer's descriptor: what makes no sense, what all processes say alike, and the graph of one
  * message that it is. On demand there is one in front, from who asks. */
-#include "base/lowering.h"
-#include "runtime/bind/peer_path.h"
 #include "runtime/exchange/transfer.h"
 
 #include <inttypes.h>
@@ -88,15 +86,10 @@ peal_status peal_transfer_check(peal_transfer *transfer, const peal_transfer_des
     exchange->transport = desc->transport;
     exchange->buffers = exchange->field_count = 1;
     exchange->lent[0] = takes_part(transfer) ? desc->data : NULL;
-    status = peal_lowering_check(desc->lowering, session->diagnostics);
-    if (!status)
-        status = peal_transport_check(desc->transport, session->diagnostics);
-    if (!status)
-        status = peal_transport_check_reach(session, desc->transport);
-    if (status)
+    status = peal_exchange_check_options(exchange);
+    if (status || !takes_part(transfer)) /* then it is as the others say */
         return status;
-    peal_exchange_choose_machine(exchange);
-    return takes_part(transfer) ? peal_exchange_choose(exchange, desc->backend) : PEAL_STATUS_OK;
+    return peal_exchange_choose(exchange, desc->backend);
 }
 
 /* ---- the same everywhere ---- */
