@@ -26,21 +26,35 @@ typedef struct wish {
     char name[64];
     unsigned port;
     int gid;
+    bool makes_no_sense;
 } wish;
+
+/* What stands behind a colon at *text; -1: nothing does. */
+static int read_number(const char **text, wish *w)
+{
+    char *end;
+    if (**text != ':')
+        return -1;
+    long number = strtol(*text + 1, &end, 10);
+    w->makes_no_sense |= end == *text + 1 || number < 0 || number > UINT8_MAX;
+    *text = end;
+    return (int)number;
+}
 
 /* PEAL_RDMA=mlx5_1, mlx5_1:2 or mlx5_1:2:3. */
 static wish read_wish(void)
 {
     wish w = {.gid = -1};
     const char *text = getenv("PEAL_RDMA");
-    const char *port = text ? strchr(text, ':') : NULL;
-    const char *gid = port ? strchr(port + 1, ':') : NULL;
-    size_t length = !text ? 0 : port ? (size_t)(port - text) : strlen(text);
-    snprintf(w.name, sizeof(w.name), "%.*s", (int)length, text ? text : "");
-    if (port)
-        w.port = (unsigned)strtoul(port + 1, NULL, 10);
-    if (gid)
-        w.gid = (int)strtol(gid + 1, NULL, 10);
+    size_t length = text ? strcspn(text, ":") : 0;
+    if (!text)
+        return w;
+    snprintf(w.name, sizeof(w.name), "%.*s", (int)length, text);
+    text += length;
+    int port = read_number(&text, &w);
+    w.gid = read_number(&text, &w);
+    w.port = port < 0 ? 0 : (unsigned)port;
+    w.makes_no_sense |= *text || port == 0;
     return w;
 }
 
@@ -50,7 +64,7 @@ static bool choose_gid(const verbs_library *library, const wish *w, verbs_device
     static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
     if (w->gid >= 0) {
         d->gid_index = (uint8_t)w->gid;
-        return w->gid < d->at.gid_tbl_len && w->gid <= UINT8_MAX &&
+        return w->gid < d->at.gid_tbl_len &&
                !library->ibv_query_gid(d->context, d->port, w->gid, &d->gid);
     }
     library->ibv_query_gid(d->context, d->port, 0, &d->gid);
@@ -110,6 +124,12 @@ peal_status verbs_open_device(peal_network *network, peal_diagnostics *diagnosti
     int count = 0;
     if (d->domain)
         return PEAL_STATUS_OK;
+    if (w.makes_no_sense) {
+        snprintf(network->reason, sizeof(network->reason),
+                 "PEAL_RDMA is neither NAME, NAME:PORT nor NAME:PORT:GID: %.100s",
+                 getenv("PEAL_RDMA"));
+        return verbs_tell_reason(network, diagnostics);
+    }
     struct ibv_device **list = library->ibv_get_device_list(&count);
     for (int i = 0; list && i < count && !d->context; i++)
         try_device(library, list[i], network->has_own_rings, &w, d);

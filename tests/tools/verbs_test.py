@@ -95,6 +95,8 @@ class Verbs(unittest.TestCase):
         cases = (("mlx5_0:1:0", 0, "^$"), ("mlx5_0", 0, "^$"),
                  ("mlx5_7", 4, r"none of 1 RDMA adapters, by PEAL_RDMA only mlx5_7 (has|is an mlx5 with) a port that is up \[E326\]"),
                  ("mlx5_0:2", 4, r"only mlx5_0 (has|is an mlx5 with) a port that is up \[E326\]"),
+                 ("mlx5_0:x", 4, r"PEAL_RDMA is neither NAME, NAME:PORT nor NAME:PORT:GID: mlx5_0:x \[E326\]"),
+                 ("mlx5_0:1:2:3", 4, r"PEAL_RDMA is neither NAME.*: mlx5_0:1:2:3 \[E326\]"),
                  ("mlx5_0:1:250", 4, r"cannot find the GID that PEAL_RDMA names: No such file or directory \[E326\]"))
         for (name, code, told), engine in share.taken(list(itertools.product(cases, ("verbs", "mlx5"))), 5):
             with self.subTest(name, engine=engine):
