@@ -267,7 +267,7 @@ static bool part_has_arrived(verbs_end *end, uint64_t entries)
     return all || atomic_load(&link->is_broken);
 }
 
-/* Nothing comes behind the farewell: what has been posted arrives first. */
+/* Nothing comes behind the farewell: what has been posted arrives first, unless the job is over. */
 static void end_part(verbs_end *end, int64_t until_ns)
 {
     verbs_link *link = end->link;
@@ -276,7 +276,7 @@ static void end_part(verbs_end *end, int64_t until_ns)
     const uint64_t entries = link->posted;
     verbs_sign(link);
     bool has_arrived = part_has_arrived(end, entries);
-    while (!has_arrived && peal_clock_ns() < until_ns) {
+    while (!has_arrived && !atomic_load(&link->network->has_failed) && peal_clock_ns() < until_ns) {
         pthread_mutex_unlock(&link->lock);
         peal_backoff_wait(&backoff);
         pthread_mutex_lock(&link->lock);
