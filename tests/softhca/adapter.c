@@ -236,6 +236,8 @@ static uint8_t write_remote(hca_world *world, const hca_queue *q, const hca_queu
         buffer ? gather(world, q, e, 2, buffer, bytes) : MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR;
     if (syndrome || *bytes == 0)
         return syndrome;
+    if (world->form.most_bytes && *bytes > world->form.most_bytes)
+        return MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR;
     uint64_t address = be64toh(to.raddr);
     hca_region *region =
         remote_region(world, peer, be32toh(to.rkey), address, *bytes, IBV_ACCESS_REMOTE_WRITE);
@@ -300,7 +302,7 @@ static int64_t now_ns(void)
 static bool waits(hca_world *world, hca_queue *q)
 {
     const uint64_t every = world->form.loses, now_done = atomic_load(&world->counts.entries);
-    const bool answers = peer_of(world, q) != NULL;
+    const bool answers = !atomic_load(&world->is_cut) && peer_of(world, q);
     const bool is_lost = every && now_done % every == every - 1 && !q->is_resent;
     if (atomic_load(&q->state) != IBV_QPS_RTS || (answers && !is_lost)) {
         q->tried_ns = 0;
@@ -324,7 +326,7 @@ static uint8_t do_entry(hca_world *world, hca_queue *q, const entry *e, uint32_t
     }
     if (atomic_load(&q->state) != IBV_QPS_RTS || e->opcode == 0xff)
         return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
-    if (!peer ||
+    if (!peer || (q->is_resent && atomic_load(&world->is_cut)) ||
         (world->form.fails_at && atomic_load(&world->counts.entries) + 1 == world->form.fails_at))
         return MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR;
     if (e->opcode == MLX5_OPCODE_RDMA_WRITE && !(peer->access & IBV_ACCESS_REMOTE_WRITE))
@@ -484,4 +486,14 @@ void hca_sweep(hca_world *world)
         sweep(&world->ring[i].used, world->ring[i].pid);
     for (int i = 0; i < HCA_REGIONS; i++)
         sweep(&world->region[i].used, world->region[i].pid);
+    int32_t asked = 0; /* of neighbours, which mostly have one owner, once */
+    bool ended = false;
+    for (int i = 0; i < HCA_PAGES; i++) {
+        int32_t owner = atomic_load(&world->owner[i]);
+        if (owner && owner != asked)
+            ended = has_ended(owner);
+        asked = owner ? owner : asked;
+        if (owner && ended)
+            atomic_compare_exchange_strong(&world->owner[i], &owner, 0);
+    }
 }

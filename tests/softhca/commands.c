@@ -105,7 +105,8 @@ static int query_port(const command *c)
     const struct ib_uverbs_query_port *asked = c->in;
     if (asked->port_num != 1)
         return EINVAL;
-    struct ib_uverbs_query_port_resp told = {.max_msg_sz = 1 << 30,
+    const uint64_t most = c->world->form.most_bytes;
+    struct ib_uverbs_query_port_resp told = {.max_msg_sz = most ? (uint32_t)most : 1U << 30,
                                              .gid_tbl_len = 1,
                                              .pkey_tbl_len = 1,
                                              .lid = 1,

@@ -123,6 +123,22 @@ static void describe_device(struct stat *out)
     out->st_rdev = makedev(MAJOR, MINOR);
 }
 
+/* A free page; HCA_PAGES: there is none. A process that lives keeps those that it has let go of:
+ * they are no part of its mapping any more. */
+static uint32_t take_page(void)
+{
+    const uint32_t first = atomic_fetch_add(&world->next_page, 1);
+    for (uint32_t i = 0; i < HCA_PAGES; i++) {
+        const uint32_t page = (first + i) % HCA_PAGES;
+        int32_t nobody = 0;
+        if (!atomic_compare_exchange_strong(&world->owner[page], &nobody, (int32_t)getpid()))
+            continue;
+        memset(world->page[page], 0, HCA_PAGE_BYTES);
+        return page;
+    }
+    return HCA_PAGES;
+}
+
 /* A page of registers, by the number that its offset says; any other kind is refused. */
 static void *map_registers(hca_context *c, size_t bytes, off_t offset)
 {
@@ -133,8 +149,11 @@ static void *map_registers(hca_context *c, size_t bytes, off_t offset)
         errno = EOPNOTSUPP;
         return MAP_FAILED;
     }
-    uint32_t page = atomic_fetch_add(&world->pages, 1);
-    if (page >= HCA_PAGES) {
+    uint32_t page = take_page();
+    if (page == HCA_PAGES)
+        hca_sweep(world);
+    page = page == HCA_PAGES ? take_page() : page;
+    if (page == HCA_PAGES) {
         errno = ENOMEM;
         return MAP_FAILED;
     }

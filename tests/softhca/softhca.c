@@ -6,9 +6,10 @@
  * process that opens the device. Forms: --steps, each store to a register is seen before the next
  * instruction; --slow, the adapter rests between entries; --late, entries are acknowledged late,
  * and fetched again; --shuffle, packets of a message arrive in any order, some twice; --fail=N,
- * entry N ends its queue with an error; --die=N, the adapter does nothing behind entry N. Ends with
- * the program's exit code, or 99 if the adapter saw what it must not see. SOFTHCA_SAY=1: it says
- * what was done. */
+ * entry N ends its queue with an error; --die=N, the adapter does nothing behind entry N; --down=N,
+ * nor does it then, and its port says so; --lose=N, of N entries one is lost once; --refuse=N, this
+ * registration of memory is; --most-bytes=N, of a message. Ends with the program's exit code, or 99
+ * if the adapter saw what it must not see. SOFTHCA_SAY=1: it says what was done. */
 #define _GNU_SOURCE
 #include "world.h"
 
@@ -146,6 +147,8 @@ static bool read_form(const char *word, hca_form *form)
         form->refuses = strtoull(number + 1, NULL, 10);
     else if (!strncmp(word, "--lose=", 7))
         form->loses = strtoull(number + 1, NULL, 10);
+    else if (!strncmp(word, "--most-bytes=", 13))
+        form->most_bytes = strtoull(number + 1, NULL, 10);
     else
         return false;
     return true;
@@ -159,7 +162,7 @@ int main(int argc, char **argv)
         words++;
     if (!words[0] || !words[1] || !strncmp(words[0], "--", 2)) {
         fputs("usage: softhca [--threads] [--steps] [--slow] [--late] [--shuffle] [--fail=N] "
-              "[--die=N] [--down=N] [--lose=N] [--refuse=N] "
+              "[--die=N] [--down=N] [--lose=N] [--refuse=N] [--most-bytes=N] "
               "LIBRARY PROGRAM [WORD ...]\n",
               stderr);
         return FAILED;

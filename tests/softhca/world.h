@@ -96,22 +96,25 @@ typedef struct hca_form {
     bool is_slow;  /* the adapter rests between entries */
     bool is_late;  /* acknowledgements are: completions come late, and entries are fetched again */
     bool shuffles; /* packets of a message arrive in any order, some of them twice */
-    uint64_t fails_at; /* this entry ends its queue with an error; 0: none */
-    uint64_t dies_at;  /* behind this entry the adapter does nothing more; 0: never */
-    uint64_t downs_at; /* behind this entry its port is down; 0: never */
-    uint64_t refuses;  /* this registration of memory is; 0: none */
-    uint64_t loses;    /* of so many entries one is lost once, and sent again; 0: none */
+    uint64_t fails_at;   /* this entry ends its queue with an error; 0: none */
+    uint64_t dies_at;    /* behind this entry the adapter does nothing more; 0: never */
+    uint64_t downs_at;   /* behind this entry its port is down; 0: never */
+    uint64_t refuses;    /* this registration of memory is; 0: none */
+    uint64_t loses;      /* of so many entries one is lost once, and sent again; 0: none */
+    uint64_t most_bytes; /* that a message may have, as its port says; 0: 1 GiB */
 } hca_form;
 
 typedef struct hca_world {
-    _Atomic uint32_t pages;      /* taken */
+    _Atomic uint32_t next_page;  /* where a free one is looked for first */
     _Atomic bool is_down;        /* the port */
+    _Atomic bool is_cut;         /* the path: no packet arrives */
     _Atomic uint64_t registered; /* so many times memory was, or would have been */
     hca_form form;
     hca_counts counts;
     hca_region region[HCA_REGIONS];
     hca_ring ring[HCA_RINGS];
     hca_queue queue[HCA_QUEUES];
+    _Atomic int32_t owner[HCA_PAGES]; /* of the pages: a process; 0: none */
     _Alignas(HCA_PAGE_BYTES) unsigned char page[HCA_PAGES][HCA_PAGE_BYTES];
 } hca_world;
 

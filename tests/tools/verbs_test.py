@@ -64,6 +64,17 @@ class Verbs(unittest.TestCase):
             with self.subTest(words, engine=engine):
                 self.agrees(name, ranks, options=["--transport", engine, *words])
 
+    def test_an_adapter_that_takes_short_messages(self):
+        """40000 bytes: verbs sends up to 16 parts; with rings of our own a message is one entry."""
+        name = os.path.join(SPECS, "run", "long", "long.yaml")
+        for most in ("2500", "39999"):  # 16 parts; 2
+            self.agrees(name, 3, options=["--transport", "verbs"], forms=[f"--most-bytes={most}"])
+        for engine, most in (("verbs", "2499"), ("mlx5", "39999")):
+            with self.subTest(most, engine=engine):
+                code, _, err = self.run_with("run", name, "-n", "3", "--mode", "sync", "--transport", engine, forms=[f"--most-bytes={most}"])
+                self.assertEqual(code, 4, err)
+                self.assertRegex(err, r"a message of 40000 bytes is too long for RDMA adapter mlx5_0 \[E326\]")
+
     def test_packets_in_any_order(self):
         name = os.path.join(SPECS, "run", "long", "long.yaml")
         for engine in ("verbs", "mlx5"):
