@@ -37,4 +37,12 @@ int member_goes_on(test_team *team, int process);
 /* The second one in every mode. */
 void run_on(const char *what);
 
+/* The first one: once, with --all 20 times, in one mode after the other; prints how long it took
+ * until all knew. victim: who is killed, or -1. repair: of what the deed broke, or NULL. */
+void run_fault(const char *what, int processes, int victim, void (*repair)(void));
+
+/* Tests: of a killed process, and of one of which a copy lives on. */
+void check_killed(void **state);
+void check_killed_with_copy(void **state);
+
 #endif

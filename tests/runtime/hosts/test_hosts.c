@@ -20,8 +20,6 @@
 
 #include <cmocka.h>
 
-enum { ALL_KNOW = PROCESSES }; /* a flag of the board */
-
 /* ---- what is computed ---- */
 
 static int member_agrees(test_team *team, int process)
@@ -61,65 +59,14 @@ static void check_results(void **state)
 
 /* ---- deeds in the middle of a run ---- */
 
-static void print_times(const test_team *team, const char *what)
+static void repair_link(void)
 {
-    int64_t done = strtoll(team->board->text[0], NULL, 10), last = 0;
-    for (int p = 0; p < team->processes; p++) {
-        int64_t told = strtoll(team->board->text[1 + p], NULL, 10);
-        last = told > last ? told : last;
-    }
-    print_message("%s, %s: all know after %.0f ms\n", what, deed_mode,
-                  (double)(last - done) * 1e-6);
+    assert_true(hosts_run(1, "ip link set eth0 up"));
 }
 
-/* Once, with --all 20 times, in one mode after the other. victim: who is killed, or -1. */
-static void run_fault(const char *what, int processes, int victim, const char *repair)
+static void pass_packets(void)
 {
-    test_share share = share_of(20);
-    for (int i = 0; i < (int)(20 / share.every); i++) {
-        test_team team;
-        deed_mode = deed_modes[(i + (int)share.first) % 3];
-        team_create(&team, processes);
-        team_run(&team, member_is_told);
-        atomic_store(&team.board->flag[ALL_KNOW], 1);
-        print_times(&team, what);
-        for (int p = 0; p < processes; p++)
-            assert_int_equal(team.exit_code[p], p == victim ? 128 + SIGKILL : 0);
-        team_destroy(&team);
-        assert_true(!repair || hosts_run(1, repair));
-    }
-}
-
-static void kill_process_3(test_team *team, const peal_session *session)
-{
-    (void)session;
-    kill((pid_t)atomic_load(&team->board->flag[3]), SIGKILL);
-}
-
-static void check_killed(void **state)
-{
-    (void)state;
-    deed = (test_deed){kill_process_3, 0, PEAL_STATUS_PEER_LOST, "process 3 (pid "};
-    run_fault("a killed process", PROCESSES, 3, NULL);
-}
-
-/* Its sockets live on in the copy, and nobody of its own host sees it otherwise. */
-static void fork_and_die(test_team *team, const peal_session *session)
-{
-    (void)session;
-    if (fork() == 0) { /* until all know, or longer than they would wait */
-        for (int i = 0; i < 900 && !atomic_load(&team->board->flag[ALL_KNOW]); i++)
-            usleep(100000);
-        _exit(0);
-    }
-    raise(SIGKILL);
-}
-
-static void check_killed_with_copy(void **state)
-{
-    (void)state;
-    deed = (test_deed){fork_and_die, 1, PEAL_STATUS_PEER_LOST, "process 1 (pid "};
-    run_fault("a killed process that has forked", HOSTS, 1, NULL);
+    assert_true(hosts_run(1, "nft delete table inet cut"));
 }
 
 static const char silence[] = "does not answer any more: its host or the network is gone";
@@ -134,7 +81,7 @@ static void check_link_down(void **state)
 {
     (void)state;
     deed = (test_deed){set_link_down, 0, PEAL_STATUS_PEER_LOST, silence};
-    run_fault("a link that is down", PROCESSES, -1, "ip link set eth0 up");
+    run_fault("a link that is down", PROCESSES, -1, repair_link);
 }
 
 /* ---- packet filters ---- */
@@ -162,7 +109,7 @@ static void check_dropped(void **state)
         skip();
     }
     deed = (test_deed){drop_packets, 0, PEAL_STATUS_PEER_LOST, silence};
-    run_fault("a host that no packet reaches", PROCESSES, -1, "nft delete table inet cut");
+    run_fault("a host that no packet reaches", PROCESSES, -1, pass_packets);
 }
 
 /* ---- networks that carry small packets only, as where a switch knows no jumbo frames ---- */
