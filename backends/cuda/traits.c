@@ -35,6 +35,7 @@ static const peal_variant variants[] = {
     {SYNC, "copy=kernel", MESSAGES},
     {STREAM, "copy=engine", MESSAGES},
     {GRAPH, "copy=engine", MESSAGES | PEAL_NEEDS_NO_UNTIL},
+    {STREAM, "network=word", MESSAGES | PEAL_NEEDS_RINGS},
     {STREAM | GRAPH, "lanes=1", MESSAGES},
     {STREAM | GRAPH, "lanes=2", MESSAGES},
     {STREAM | GRAPH, "plain=65536", 0},

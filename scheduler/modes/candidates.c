@@ -51,6 +51,8 @@ static unsigned facts_of(const peal_candidates_desc *desc)
         facts |= PEAL_NEEDS_OWN_PROCESS;
     if (!machine->shares_device)
         facts |= PEAL_NEEDS_OWN_DEVICE;
+    if (machine->network == PEAL_TRANSPORT_MLX5 && peal_machine_hosts(machine) > 1)
+        facts |= PEAL_NEEDS_RINGS;
     return facts | (desc->graph->step.until ? PEAL_NEEDS_UNTIL : PEAL_NEEDS_NO_UNTIL);
 }
 

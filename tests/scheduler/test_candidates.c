@@ -83,11 +83,12 @@ static const peal_variant variants[] = {
     {1u << PEAL_MODE_STREAM, "copy=engine", PEAL_NEEDS_MESSAGES},
     {1u << PEAL_MODE_GRAPH, "until=while", PEAL_NEEDS_UNTIL | PEAL_NEEDS_OWN_DEVICE},
     {1u << PEAL_MODE_FUSED, "order=paper", PEAL_NEEDS_OWN_PROCESS},
+    {1u << PEAL_MODE_STREAM, "network=word", PEAL_NEEDS_MESSAGES | PEAL_NEEDS_RINGS},
 };
 static const peal_machine_traits traits = {.size = sizeof(traits),
                                            .tile_points = 2048,
                                            .variants = variants,
-                                           .variant_count = 5};
+                                           .variant_count = sizeof(variants) / sizeof(variants[0])};
 
 static peal_candidates set;
 static char text[8192];
@@ -125,6 +126,17 @@ static void only_what_makes_a_difference(void **state)
     assert_non_null(strstr(text, "fused order=paper\n"));
     assert_null(strstr(text, "graph signal=memop")); /* nothing of it can be skipped */
     assert_null(strstr(text, "threads="));
+    assert_null(strstr(text, "network="));
+    machine.network = PEAL_TRANSPORT_MLX5; /* on one host it carries nothing */
+    list(resolve(full), &machine, false, NULL, &set, text, sizeof(text));
+    assert_null(strstr(text, "network="));
+    machine.apart = true;
+    list(resolve(full), &machine, false, NULL, &set, text, sizeof(text));
+    assert_non_null(strstr(text, "stream network=word\n"));
+    machine.network = PEAL_TRANSPORT_VERBS;
+    list(resolve(full), &machine, false, NULL, &set, text, sizeof(text));
+    assert_null(strstr(text, "network="));
+    machine.apart = false;
     machine.processes = 1; /* signals are kernels, and one kernel has both ranks */
     list(resolve(full), &machine, false, NULL, &set, text, sizeof(text));
     assert_null(strstr(text, "signal="));

@@ -54,11 +54,11 @@ class Doorbells(unittest.TestCase):
                                   STANDIN_RECORD=path, STANDIN_SMS="3", EMULATE_INCLUDE=INCLUDE, EMULATE_UNITS=FOLDER.name,
                                   XDG_CACHE_HOME=FOLDER.name + "/cache", PEAL_TEST_HOSTS="2", **more)
 
-    def run_with(self, *words, devices=2, forms=(), **more):
+    def run_with(self, *words, devices=2, forms=(), verb="run", **more):
         """Exit code, what was printed, the calls of the driver."""
         path = os.path.join(tempfile.mkdtemp(dir=FOLDER.name), "record")
         env = self.environment(path, devices, **more)
-        code, out, err = common.peal("run", *words, prefix=common.adapter(*forms), env=env)
+        code, out, err = common.peal(verb, *words, prefix=common.adapter(*forms), env=env)
         return code, out + err, lines_of(path) if os.path.exists(path) else []
 
     def agrees(self, spec, ranks, *words, **more):
@@ -109,6 +109,14 @@ class Doorbells(unittest.TestCase):
                 self.assertIn("stream equal to serial, bit for bit", text)
                 self.assertEqual(record.count("cuStreamBatchMemOp"), 0)
                 self.assertEqual(left(record), set())
+
+    @share.sometimes(12)  # half a minute
+    def test_tune_tries_both(self):
+        words = (JACOBI, "-n", "2", "--backend", "cuda", "--mode", "stream", *SMALL, "--steps", "5")
+        for transport, tried in (("mlx5", True), ("verbs", False)):
+            code, text, _ = self.run_with(*words, "--transport", transport, verb="tune")
+            self.assertEqual(code, 0, text)
+            self.assertEqual("network=word" in text, tried, text)
 
     def test_why_it_cannot(self):
         asked = (JACOBI, "-n", "2", "--backend", "cuda", "--mode", "stream", *SMALL, "--steps", "12", "--lower", "network=doorbell")

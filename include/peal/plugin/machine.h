@@ -60,8 +60,9 @@ enum {
     PEAL_NEEDS_OWN_PROCESS = 4, /* one rank a process */
     PEAL_NEEDS_OWN_DEVICE = 8,  /* no device is used by two processes */
     PEAL_NEEDS_FREE_TILES =
-        16,                  /* a task whose tiles the spec leaves open, and nothing depends on */
-    PEAL_NEEDS_NO_UNTIL = 32 /* the outermost loop has no condition */
+        16,                   /* a task whose tiles the spec leaves open, and nothing depends on */
+    PEAL_NEEDS_NO_UNTIL = 32, /* the outermost loop has no condition */
+    PEAL_NEEDS_RINGS = 64     /* messages between hosts go by rings of our own (mlx5) */
 };
 
 /* Words of `--lower` that may be faster than what a backend chooses by itself: `peal tune` tries
