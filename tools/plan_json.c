@@ -182,7 +182,7 @@ static json_t *op_of(const peal_schedule *schedule, const peal_op *op)
     return object;
 }
 
-static json_t *put_of(const peal_put *put, const char *way, int process)
+static json_t *put_of(const peal_put *put, const char *way, int process, bool rings)
 {
     json_t *object = json_object();
     set_text(object, "direction", way);
@@ -196,6 +196,10 @@ static json_t *put_of(const peal_put *put, const char *way, int process)
         set_number(object, "slots", put->slots);
         set_number(object, "slot_offset", put->slot);
     }
+    if (rings) /* entries of a message in its ring, bytes of the stores that make it due */
+        json_object_set_new(object, "ring",
+                            json_pack("{s:i, s:[i, i]}", "entries", put->bytes ? 2 : 1, "stores",
+                                      (int)sizeof(uint32_t), (int)sizeof(uint64_t)));
     return object;
 }
 
@@ -205,6 +209,7 @@ static json_t *puts_of(const peal_schedule *schedule)
     json_t *list = json_array();
     if (!peal_has_puts(schedule))
         return list;
+    const bool rings = schedule->machine->network == PEAL_TRANSPORT_MLX5;
     peal_arena *arena = peal_arena_create();
     if (!arena)
         command_end_without_memory(sizeof(peal_put));
@@ -214,9 +219,9 @@ static json_t *puts_of(const peal_schedule *schedule)
         peal_arena_clear(arena);
         peal_list_puts(&schedule, 1, p, arena, &pair);
         for (int i = 0; i < pair.out_count; i++)
-            json_array_append_new(list, put_of(&pair.out[i], "out", p));
+            json_array_append_new(list, put_of(&pair.out[i], "out", p, rings));
         for (int i = 0; i < pair.in_count; i++)
-            json_array_append_new(list, put_of(&pair.in[i], "in", p));
+            json_array_append_new(list, put_of(&pair.in[i], "in", p, false));
     }
     peal_arena_destroy(arena);
     return list;

@@ -19,6 +19,7 @@ CASES = {
     "halo-stream": "samples/halo -n 4 --mode stream --rank 2 --set nx=24 --set ny=20",
     "halo-serial": "samples/halo -n 2 --mode serial --rank 0 --set nx=24 --set ny=20",
     "heat3d-tcp": "samples/heat3d -n 4 --mode stream --rank 0 --transport tcp",
+    "halo-mlx5": "samples/halo/short.yaml -n 2 --mode stream --backend cuda --rank 0 --transport mlx5",
     "border-fused": "tests/specs/valid/border-tiles.yaml -n 2 --mode fused --rank 0",
     "cg-fused": "samples/cg -n 4 --mode fused --rank 0 --set n=16",
     "vcycle-fused": "samples/vcycle -n 2 --mode fused --rank 1 --set n=16",
