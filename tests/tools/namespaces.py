@@ -37,7 +37,8 @@ $*"
 # Small ones; mesh has parts for 4 ranks.
 SAMPLES = {"jacobi2d/jacobi2d": ["nx=64", "ny=66"], "jacobi_until/jacobi_until": ["nx=64", "ny=66"], "heat3d/heat3d": [],
            "cg/cg": ["n=64"], "halo/halo": [], "halo/short": [], "particles/particles": [], "bfs/bfs": [],
-           "hdiff/hdiff": [], "hdiff/pair": [], "vcycle/vcycle": [], "mesh/mesh": [], "denoise/denoise": []}
+           "hdiff/hdiff": [], "hdiff/pair": [], "vcycle/vcycle": [], "mesh/mesh": [], "denoise/denoise": [],
+           "cavity/cavity": ["n=32"], "hpgmg/hpgmg": ["n=16"]}
 
 
 def sample_words(root, sample):
