@@ -29,7 +29,7 @@ static peal_status fused_of(const peal_cuda_resource_list *list, int index, cons
     }
     peal_diagnostics_destroy(own);
     if (refused)
-        *out = peal_cuda_fused_unit_print(list->source, "", 0, list->arena);
+        *out = peal_cuda_fused_unit_print(list->source, NULL, list->arena);
     return refused ? PEAL_STATUS_OK : status;
 }
 
@@ -56,7 +56,7 @@ static peal_status add_fused(peal_cuda_resource_list *list)
         return status;
     return peal_cuda_resources_add(list, "dispatcher",
                                    peal_arena_print(list->arena, "#define PEAL_FUSED_ALONE 1\n%s",
-                                                    peal_cuda_fused_unit_print(list->source, "", 0,
+                                                    peal_cuda_fused_unit_print(list->source, NULL,
                                                                                list->arena)));
 }
 

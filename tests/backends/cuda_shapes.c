@@ -124,6 +124,25 @@ static void images_are_stored_in_front_of_folds(void **state)
     forget(&out);
 }
 
+/* The compiler takes its time with each function: those of shaped launches are not there a second
+ * time. `walls` is a task of setup alone. */
+static void what_no_launch_calls_is_not_compiled(void **state)
+{
+    static const char *const set[MOST_SETS] = {"nx=1024", "ny=1024"};
+    (void)state;
+    unit out = unit_of("samples/jacobi2d/jacobi2d.yaml", 1, set, false);
+    const char *calls = strstr(out.text, "void peal_fused_call_(unsigned function");
+
+    assert_non_null(calls);
+    assert_non_null(strstr(calls, "    peal_shape_0(launch, blocks);"));
+    assert_non_null(strstr(calls, ": /* allreduce d2 */"));
+    assert_null(strstr(calls, ": /* walls */"));
+    assert_null(strstr(calls, "peal_task_1(launch);"));
+    assert_null(strstr(calls, "peal_task_1_no_reduction(launch);"));
+    assert_null(strstr(calls, "peal_copy(launch);"));
+    forget(&out);
+}
+
 /* An expression's failure is known behind the barrier of a share's tiles: in front of all parts of
  * messages. */
 static void what_has_failed_sends_nothing(void **state)
@@ -154,6 +173,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_lies_beside_is_staged_alone),
         cmocka_unit_test(what_has_failed_sends_nothing),
         cmocka_unit_test(images_are_stored_in_front_of_folds),
+        cmocka_unit_test(what_no_launch_calls_is_not_compiled),
     };
     root = argc > 1 ? argv[1] : ".";
     return cmocka_run_group_tests_name("shapes of mode fused", tests, NULL, NULL);

@@ -147,10 +147,18 @@ peal_status peal_cuda_source_create(const peal_backend_desc *desc,
                                     const peal_cuda_fused_text *fused_text, peal_arena *arena,
                                     peal_cuda_source **out);
 
-/* The whole unit of mode fused. `shapes` is the text of the functions peal_shape_0, 1, ... and of
- * what they need. */
-const char *peal_cuda_fused_unit_print(const peal_cuda_source *source, const char *shapes,
-                                       int shape_count, peal_arena *arena);
+/* What the unit of mode fused has of a recording: only functions that it calls, as compilers take
+ * their time with each. */
+typedef struct peal_cuda_fused_calls {
+    const char *shapes; /* the text of peal_shape_0, 1, ..., and of what they need */
+    int shape_count;
+    const bool *is_called; /* by peal_cuda_fused_number; NULL: all are */
+    int numbers;           /* so many; higher ones are not called */
+} peal_cuda_fused_calls;
+
+/* The whole unit of mode fused; calls NULL: without shapes, with all functions. */
+const char *peal_cuda_fused_unit_print(const peal_cuda_source *source,
+                                       const peal_cuda_fused_calls *calls, peal_arena *arena);
 
 /* Names of all PEAL_KERNEL(name) in a text. */
 const char **peal_cuda_kernel_names(const char *text, peal_arena *arena, size_t *count);

@@ -274,29 +274,41 @@ static void print_fused_unit(peal_cuda_source *source)
     source->fused = peal_cuda_text_close(source->arena, out, &text);
 }
 
-static void print_entry_cases(const peal_cuda_entry *entry, int index, FILE *out)
+static bool is_called(const peal_cuda_fused_calls *calls, int number)
 {
-    fprintf(out, "    case %d: /* %s */\n        peal_task_%d(launch);\n        break;\n",
-            peal_cuda_fused_number(index, PEAL_CUDA_FUSED_FULL), entry->task->name, index);
-    if (entry->text[PEAL_CUDA_NO_REDUCTION])
-        fprintf(out, "    case %d:\n        peal_task_%d%s(launch);\n        break;\n",
-                peal_cuda_fused_number(index, PEAL_CUDA_FUSED_NO_REDUCTION), index,
+    return !calls->is_called || (number < calls->numbers && calls->is_called[number]);
+}
+
+static void print_entry_cases(const peal_cuda_entry *entry, int index,
+                              const peal_cuda_fused_calls *calls, FILE *out)
+{
+    const int full = peal_cuda_fused_number(index, PEAL_CUDA_FUSED_FULL),
+              no_reduction = peal_cuda_fused_number(index, PEAL_CUDA_FUSED_NO_REDUCTION);
+
+    if (is_called(calls, full))
+        fprintf(out, "    case %d: /* %s */\n        peal_task_%d(launch);\n        break;\n", full,
+                entry->task->name, index);
+    if (entry->text[PEAL_CUDA_NO_REDUCTION] && is_called(calls, no_reduction))
+        fprintf(out, "    case %d: /* %s */\n        peal_task_%d%s(launch);\n        break;\n",
+                no_reduction, entry->task->name, index,
                 peal_cuda_variant_suffix(PEAL_CUDA_NO_REDUCTION));
 }
 
-static void print_calls(const peal_cuda_source *source, FILE *out)
+static void print_calls(const peal_cuda_source *source, const peal_cuda_fused_calls *calls,
+                        FILE *out)
 {
     peal_cuda_body_open(out, "\nstatic __device__ __forceinline__ void peal_fused_call_(unsigned "
                              "function, const peal_launch &launch)");
     peal_cuda_block_open(out, "switch (function)");
     for (int b = 0; b < PEAL_CUDA_BUILTIN_COUNT; b++)
-        fprintf(out, "    case %d:\n        %s(launch);\n        break;\n", b,
-                peal_cuda_builtin_name((peal_cuda_builtin)b));
+        if (is_called(calls, b))
+            fprintf(out, "    case %d:\n        %s(launch);\n        break;\n", b,
+                    peal_cuda_builtin_name((peal_cuda_builtin)b));
     /* The dispatcher's own needs are known by compiling it without the tasks. */
     fprintf(out, "#ifndef PEAL_FUSED_ALONE\n");
     for (int i = 0; i < source->entry_count; i++)
         if (is_in_loop(source, i))
-            print_entry_cases(&source->entry[i], i, out);
+            print_entry_cases(&source->entry[i], i, calls, out);
     fprintf(out, "#endif\n");
     peal_cuda_block_close(out);
     peal_cuda_body_close(out);
@@ -314,17 +326,19 @@ static void print_shape_calls(int shape_count, FILE *out)
     peal_cuda_body_close(out);
 }
 
-const char *peal_cuda_fused_unit_print(const peal_cuda_source *source, const char *shapes,
-                                       int shape_count, peal_arena *arena)
+const char *peal_cuda_fused_unit_print(const peal_cuda_source *source,
+                                       const peal_cuda_fused_calls *calls, peal_arena *arena)
 {
+    const peal_cuda_fused_calls all = {.shapes = ""};
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = peal_cuda_text_open(arena, &text, &bytes);
 
+    calls = calls ? calls : &all;
     fprintf(out, "%s", source->fused);
-    print_calls(source, out);
-    fprintf(out, "\n%s", shapes);
-    print_shape_calls(shape_count, out);
+    print_calls(source, calls, out);
+    fprintf(out, "\n%s", calls->shapes);
+    print_shape_calls(calls->shape_count, out);
     return peal_cuda_text_close(arena, out, &text);
 }
 

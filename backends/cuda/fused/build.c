@@ -151,6 +151,22 @@ static peal_status build_rank(peal_cuda_rank *rank, peal_cuda_fused *fused, peal
     return peal_cuda_fused_upload(rank, fused, &deps, &tickets, parameter);
 }
 
+/* Of the functions that work items without a shape are run by. */
+static void find_called(const peal_cuda_plan *plan, const peal_cuda_fused_kernel *kernel,
+                        peal_cuda_fused_calls *out)
+{
+    for (int r = 0; r < plan->rank_count; r++)
+        for (int i = 0; i < kernel->rank[r].count; i++)
+            out->numbers = kernel->rank[r].item[i].number >= out->numbers
+                               ? kernel->rank[r].item[i].number + 1
+                               : out->numbers;
+    bool *is_called = PEAL_ARENA_ARRAY(plan->arena, bool, out->numbers + 1);
+    for (int r = 0; r < plan->rank_count; r++)
+        for (int i = 0; i < kernel->rank[r].count; i++)
+            is_called[kernel->rank[r].item[i].number] |= kernel->rank[r].item[i].shape < 0;
+    out->is_called = is_called;
+}
+
 peal_status peal_cuda_fused_build(peal_cuda_plan *plan, int slot)
 {
     peal_cuda_fused_kernel *kernel = &plan->fused[slot];
@@ -166,9 +182,11 @@ peal_status peal_cuda_fused_build(peal_cuda_plan *plan, int slot)
     if (status)
         return status;
     choose_cyclic(plan, kernel, of);
-    const char *shapes = peal_cuda_fused_shape(kernel, plan->rank_count, plan->device, plan->arena);
-    status =
-        peal_cuda_kernels_fused(plan->kernels, slot, shapes, kernel->shapes, &kernel->function);
+    peal_cuda_fused_calls calls = {.shapes = peal_cuda_fused_shape(kernel, plan->rank_count,
+                                                                   plan->device, plan->arena),
+                                   .shape_count = kernel->shapes};
+    find_called(plan, kernel, &calls);
+    status = peal_cuda_kernels_fused(plan->kernels, slot, &calls, &kernel->function);
     if (!status)
         status = choose_grid(plan, kernel, of);
     for (int r = 0; r < plan->rank_count && !status; r++) {

@@ -324,12 +324,11 @@ peal_status peal_cuda_kernels_round(peal_cuda_kernels *kernels, CUfunction *out,
     return PEAL_STATUS_OK;
 }
 
-peal_status peal_cuda_kernels_fused(peal_cuda_kernels *kernels, int slot, const char *shapes,
-                                    int shape_count, CUfunction *out)
+peal_status peal_cuda_kernels_fused(peal_cuda_kernels *kernels, int slot,
+                                    const peal_cuda_fused_calls *calls, CUfunction *out)
 {
     PEAL_ARENA_GUARD(kernels->arena, return no_memory(&kernels->source->desc));
-    const char *text =
-        peal_cuda_fused_unit_print(kernels->source, shapes, shape_count, kernels->arena);
+    const char *text = peal_cuda_fused_unit_print(kernels->source, calls, kernels->arena);
     bool same = slot == 1 && strcmp(text, kernels->fused_text) == 0;
     CUmodule *module = &kernels->fused[same ? 0 : slot];
 

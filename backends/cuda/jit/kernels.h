@@ -66,10 +66,9 @@ CUfunction peal_cuda_kernels_builtin(const peal_cuda_kernels *kernels, peal_cuda
  * load it. */
 peal_status peal_cuda_kernels_round(peal_cuda_kernels *kernels, CUfunction *out, CUresult *result);
 
-/* Mode fused: compiles and loads the persistent kernel, with the shapes that its slot of the graph
- * has (peal_cuda_fused_unit_print). */
-peal_status peal_cuda_kernels_fused(peal_cuda_kernels *kernels, int slot, const char *shapes,
-                                    int shape_count, CUfunction *out);
+/* Mode fused: compiles and loads the persistent kernel, with what its slot of the graph calls. */
+peal_status peal_cuda_kernels_fused(peal_cuda_kernels *kernels, int slot,
+                                    const peal_cuda_fused_calls *calls, CUfunction *out);
 /* The unit that was compiled for the first slot. */
 const char *peal_cuda_kernels_fused_text(const peal_cuda_kernels *kernels);
 
