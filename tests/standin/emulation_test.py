@@ -37,7 +37,7 @@ SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
            "jacobi_until": (["nx=40", "ny=36", "tol=0.3", "lag=0"], (2,))}
 ALIKE = {"bfs", "jacobi2d", "heat3d", "halo", "hdiff", "hdiff/pair", "jacobi_until"}  # fields that no reduction goes into: tiles of a GPU are others
 SPECS = {"norm": (3,), "reaches": (2,), "edges": (2,), "beside": (2,), "twice": (2,), "unaligned": (1,), "unequal": (2,), "spread": (2,), "images": (1,), "when": (2,), "inner": (2,), "until": (3,), "nested": (2,),
-         "around": (4,), "downwind": (2,), "walls": (4,), "rare": (2,), "slices": (2,), "bounded": (3,), "turns": (1, 3, 4)}
+         "around": (4,), "downwind": (2,), "walls": (4,), "rare": (2,), "strips": (3,), "slices": (2,), "bounded": (3,), "turns": (1, 3, 4)}
 SIZES = {"inner": ["steps=20"]}  # what is shorter than in the spec
 NEVER_REFUSED = {"turns", "rare"}
 # Of which a few ways are enough; a graph counts steps eight times.
@@ -48,6 +48,7 @@ FEW_MODES = {"norm": [("stream", ""), ("graph", "steps=28"), ("graph", "steps=28
              "downwind": [("fused", "blocks=4,steps=6"), ("fused", "blocks=4,steps=6", "jitter=50000"), MODES[-1]],
              "bounded": [("graph", "signal=memop,copy=engine"), MODES[-1]], "walls": [MODES[0], MODES[-1]],
              "unaligned": [MODES[-1]], "unequal": [MODES[-3], MODES[-2]],
+             "strips": [("fused", "blocks=1,steps=6"), ("fused", "blocks=2,steps=6")],
              "spread": [("fused", "blocks=1,steps=6"), ("fused", "blocks=1,steps=6", "jitter=50000"), MODES[-1]],
              "images": [("fused", "blocks=1,steps=6,tile=272"), ("fused", "blocks=2,steps=6,tile=272", "jitter=50000")],
              **dict.fromkeys(("hdiff", "hdiff/pair", "jacobi_until", "reaches", "edges", "beside", "twice"), [MODES[0], MODES[-1]])}

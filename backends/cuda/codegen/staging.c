@@ -50,12 +50,13 @@ static void print_fetch_close(FILE *out)
     fprintf(out, "    peal_fetch_close_();\n");
 }
 
-/* The barrier: threads may still read what tiles of a box before have staged. */
+/* The barrier: threads may still read what tiles of a box before have staged. Boxes are run in the
+ * order of their index, whatever their blocks' numbers. */
 void peal_cuda_stage_print_begin(const peal_schedule *schedule, const peal_schedule_task *task,
                                  FILE *out)
 {
     print_stage_types(schedule, task, out);
-    fprintf(out, "    if (peal_box_::staged && peal_all_.begin < peal_box_::first)\n"
+    fprintf(out, "    if (peal_box_::staged && peal_follows_box_<peal_box_>(peal_all_))\n"
                  "        __syncthreads();\n"
                  "#pragma unroll\n");
     peal_cuda_block_open(out, "for (int peal_k_ = 0; peal_k_ < (peal_box_::staged ? "

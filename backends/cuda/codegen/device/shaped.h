@@ -55,6 +55,14 @@ static __device__ __forceinline__ unsigned peal_shaped_count_(const peal_blocks_
     return mine.begin < mine.end ? (mine.end - mine.begin - 1) / mine.stride + 1 : 0;
 }
 
+/* Whether some of these blocks may have been of a box that is run before. */
+template <class box>
+static __device__ __forceinline__ bool peal_follows_box_(const peal_blocks_of_ &blocks)
+{
+    return box::index > 0 &&
+           (blocks.begin < box::first || blocks.end > (unsigned)(box::first + box::blocks));
+}
+
 enum : unsigned { PEAL_NO_BLOCK_ = ~0u };
 
 /* Which blocks of a box are run next: those of this block's part. number(0) is run, number(1) and
