@@ -344,44 +344,69 @@ static peal_backend_rank bind_rank(const peal_schedule *schedule, peal_arena *ar
                                    peers_from(arena, schedule->peer_count, 3 * PEER_MEMORY)};
 }
 
-/* The plan of `count` ranks of desc, from rank `first` on. text: where mode fused compiles it, its
- * unit; NULL: nobody asks. */
-static peal_status make(const peal_backend_desc *desc, int first, int count, int architecture,
-                        peal_arena *arena, const char **text)
+static peal_device gpu_of(int architecture)
 {
-    peal_device device = {.driver = &driver,
-                          .major = architecture / 10,
-                          .minor = architecture % 10,
-                          .sm_count = PEAL_CUDA_DRY_PLAN_SMS,
-                          .name = "no GPU",
-                          .has_cooperative = true,
-                          .has_memops = true,
-                          .dry = true};
+    return (peal_device){.driver = &driver,
+                         .major = architecture / 10,
+                         .minor = architecture % 10,
+                         .sm_count = PEAL_CUDA_DRY_PLAN_SMS,
+                         .name = "no GPU",
+                         .has_cooperative = true,
+                         .has_memops = true,
+                         .dry = true};
+}
+
+/* The plan of `count` ranks of desc, from rank `first` on, to be destroyed if there is no error. */
+static peal_status make(const peal_backend_desc *desc, int first, int count, peal_device *device,
+                        peal_arena *arena, peal_cuda_plan **out)
+{
     peal_backend_rank *rank = PEAL_ARENA_ARRAY(arena, peal_backend_rank, count + 1);
-    _Atomic int abort_word = 0;
+    _Atomic int *abort_word = PEAL_ARENA_NEW(arena, _Atomic int);
     peal_backend_desc one = *desc;
-    peal_cuda_plan *plan = NULL;
 
     for (int r = 0; r < count; r++)
         rank[r] = bind_rank(desc->rank[first + r].schedule, arena);
-    one.device = &device;
+    one.device = device;
     one.rank = rank;
     one.rank_count = count;
-    one.abort_word = &abort_word;
-    peal_status status = peal_cuda_plan_create(&one, &plan);
-    if (!status && text)
-        *text = peal_arena_copy_text(arena, peal_cuda_kernels_fused_text(plan->kernels));
-    peal_cuda_plan_destroy(plan);
-    return status;
+    one.abort_word = abort_word;
+    return peal_cuda_plan_create(&one, out);
 }
 
 peal_status peal_cuda_dry_plan_fused(const peal_backend_desc *desc, int index, int architecture,
                                      peal_arena *arena, const char **out)
 {
     peal_backend_desc one = *desc;
+    peal_device device = gpu_of(architecture);
+    peal_cuda_plan *plan = NULL;
 
     one.mode = PEAL_MODE_FUSED;
-    return make(&one, index, 1, architecture, arena, out);
+    peal_status status = make(&one, index, 1, &device, arena, &plan);
+    if (!status)
+        *out = peal_arena_copy_text(arena, peal_cuda_kernels_fused_text(plan->kernels));
+    if (!status)
+        peal_cuda_plan_destroy(plan);
+    return status;
+}
+
+peal_status peal_cuda_dry_plan_compile(const peal_backend_desc *desc, peal_arena *arena)
+{
+    const peal_device *real = desc->device;
+    peal_device device = gpu_of(10 * real->major + real->minor);
+    peal_cuda_plan *plan = NULL;
+
+    device.sm_count = real->sm_count;
+    device.shared = real->shared;
+    device.has_memops = real->has_memops;
+    device.has_wait_nor = real->has_wait_nor;
+    device.has_cooperative = real->has_cooperative;
+    peal_status status = make(desc, 0, desc->rank_count, &device, arena, &plan);
+    if (status)
+        return status;
+    if (peal_cuda_kernels_fused_text(plan->kernels))
+        status = peal_cuda_kernels_compile_fused(plan->kernels, desc->device->driver->version);
+    peal_cuda_plan_destroy(plan);
+    return status;
 }
 
 static peal_status no_memory(const peal_backend_desc *desc)
@@ -393,7 +418,12 @@ static peal_status no_memory(const peal_backend_desc *desc)
 static peal_status try_to_rehearse(const peal_backend_desc *desc, peal_arena *arena)
 {
     PEAL_ARENA_GUARD(arena, return no_memory(desc));
-    return make(desc, 0, desc->rank_count, REHEARSED, arena, NULL);
+    peal_device device = gpu_of(REHEARSED);
+    peal_cuda_plan *plan = NULL;
+    peal_status status = make(desc, 0, desc->rank_count, &device, arena, &plan);
+    if (!status)
+        peal_cuda_plan_destroy(plan);
+    return status;
 }
 
 peal_status peal_cuda_rehearse(const peal_backend_desc *desc)

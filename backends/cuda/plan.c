@@ -1,5 +1,6 @@
 /* A plan on a GPU. Creating it makes everything that a run needs: kernels, streams, words, tables.
  * A start is a thread that walks. */
+#include "backends/cuda/ahead.h"
 #include "backends/cuda/drive/run.h"
 #include "backends/cuda/embed.h"
 #include "backends/cuda/executor.h"
@@ -166,6 +167,11 @@ static peal_status arm(peal_cuda_plan *plan)
     const peal_cuda_fused_text fused_text = peal_cuda_options_fused_text(plan->desc.lowering);
     peal_status status =
         peal_cuda_kernels_create(&plan->desc, &fused_text, plan->device, &plan->kernels);
+    if (!status && plan->desc.mode == PEAL_MODE_FUSED && !plan->device->dry &&
+        peal_cuda_kernels_are_missing(plan->kernels))
+        plan->ahead = peal_cuda_ahead_begin(&plan->desc);
+    if (!status)
+        status = peal_cuda_kernels_load(plan->kernels);
 
     for (int r = 0; r < plan->rank_count; r++) {
         peal_cuda_rank *rank = &plan->rank[r];
@@ -208,6 +214,8 @@ static peal_status arm(peal_cuda_plan *plan)
         status = peal_cuda_embed_create(plan);
     if (!status && peal_cuda_repeats(plan))
         status = peal_cuda_graphs_create(plan);
+    peal_cuda_ahead_end(plan->ahead);
+    plan->ahead = NULL;
     return status;
 }
 
@@ -361,6 +369,7 @@ void peal_cuda_plan_destroy(peal_cuda_plan *plan)
     if (!plan)
         return;
     CUcontext previous = peal_cuda_context_enter(plan->device);
+    peal_cuda_ahead_end(plan->ahead); /* of a plan that could not be created */
     if (plan->run->running) {
         int none = 0;
         atomic_compare_exchange_strong(plan->desc.abort_word, &none, (int)PEAL_STATUS_USAGE);

@@ -256,6 +256,8 @@ static peal_status prepare(peal_cuda_serial *serial, const peal_backend_desc *de
         return peal_cuda_driver_failed(desc->diagnostics, nowhere, result, "cuEventCreate",
                                        "an event for a plan");
     peal_status status = peal_cuda_kernels_create(desc, NULL, serial->device, &serial->kernels);
+    if (!status)
+        status = peal_cuda_kernels_load(serial->kernels);
     if (status)
         return status;
     const peal_kernel_source source = {.user = serial, .bind = bind};

@@ -14,6 +14,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { OWN_OPTIONS = 24, MARK_BYTES = 16, SPLITTING = 13 /* NVRTC that surely can */ };
 
@@ -355,6 +356,21 @@ static peal_status compile_claimed(compile_job *job, const _Atomic int *word,
     if (word && atomic_load(word)) /* who set the word says why */
         return (peal_status)atomic_load(word);
     return load_entry(job, out) ? PEAL_STATUS_OK : compile_source(job, out);
+}
+
+bool peal_cuda_is_missing(const peal_cuda_compile_request *request)
+{
+    compile_job *job = PEAL_ARENA_NEW(request->arena, compile_job);
+    const char *reason = NULL;
+
+    job->request = request;
+    job->nvrtc = peal_nvrtc_open(&reason);
+    if (!job->nvrtc)
+        return false;
+    add_options(job);
+    add_headers(job);
+    find_entry(job);
+    return job->entry && access(job->entry, R_OK) != 0;
 }
 
 peal_status peal_cuda_compile(const peal_cuda_compile_request *request,

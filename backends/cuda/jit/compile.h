@@ -40,6 +40,9 @@ typedef struct peal_cuda_compile_result {
 peal_status peal_cuda_compile(const peal_cuda_compile_request *request,
                               peal_cuda_compile_result *out);
 
+/* Whether the cache is there, and lacks what the request would give. */
+bool peal_cuda_is_missing(const peal_cuda_compile_request *request);
+
 /* PEAL_E_NO_NVJITLINK if there is no nvJitLink. */
 peal_status peal_cuda_link_open(peal_diagnostics *diagnostics);
 /* Its name and version, in the arena. */

@@ -235,11 +235,7 @@ static peal_status try_to_make(const peal_backend_desc *desc,
                                const peal_cuda_fused_text *fused_text, peal_cuda_kernels *kernels)
 {
     PEAL_ARENA_GUARD(kernels->arena, return no_memory(desc));
-    peal_status status =
-        peal_cuda_source_create(desc, fused_text, kernels->arena, &kernels->source);
-    if (!status && !kernels->dry)
-        status = load_units(kernels);
-    return status ? status : bind_all(kernels);
+    return peal_cuda_source_create(desc, fused_text, kernels->arena, &kernels->source);
 }
 
 peal_status peal_cuda_kernels_create(const peal_backend_desc *desc,
@@ -262,6 +258,22 @@ peal_status peal_cuda_kernels_create(const peal_backend_desc *desc,
     }
     *out = kernels;
     return PEAL_STATUS_OK;
+}
+
+bool peal_cuda_kernels_are_missing(const peal_cuda_kernels *kernels)
+{
+    PEAL_ARENA_GUARD(kernels->arena, return false);
+    peal_cuda_compile_request request =
+        peal_cuda_source_request(kernels->source, kernels->source->text, kernels->architecture);
+    request.driver = kernels->driver->version;
+    return peal_cuda_is_missing(&request);
+}
+
+peal_status peal_cuda_kernels_load(peal_cuda_kernels *kernels)
+{
+    PEAL_ARENA_GUARD(kernels->arena, return no_memory(&kernels->source->desc));
+    peal_status status = kernels->dry ? PEAL_STATUS_OK : load_units(kernels);
+    return status ? status : bind_all(kernels);
 }
 
 void peal_cuda_kernels_destroy(peal_cuda_kernels *kernels)
@@ -347,6 +359,17 @@ peal_status peal_cuda_kernels_fused(peal_cuda_kernels *kernels, int slot,
 const char *peal_cuda_kernels_fused_text(const peal_cuda_kernels *kernels)
 {
     return kernels->fused_text;
+}
+
+peal_status peal_cuda_kernels_compile_fused(const peal_cuda_kernels *kernels, int driver_version)
+{
+    PEAL_ARENA_GUARD(kernels->arena, return no_memory(&kernels->source->desc));
+    peal_cuda_compile_result compiled;
+    peal_cuda_compile_request request =
+        peal_cuda_source_request(kernels->source, kernels->fused_text, kernels->architecture);
+
+    request.driver = driver_version;
+    return peal_cuda_source_compile(kernels->source, &request, &compiled);
 }
 
 CUdeviceptr peal_cuda_kernels_given_up(const peal_cuda_kernels *kernels)

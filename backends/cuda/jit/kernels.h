@@ -36,12 +36,17 @@ typedef struct peal_cuda_task_kernel {
                                   compute it (peal_launch.evaluate); the others are the host's */
 } peal_cuda_task_kernel;
 
-/* Compiles and loads all that the schedules of desc need on `device`, whose context is current.
- * fused_text: see peal_cuda_source_create. Diagnostics are as the host backend's (E2xx: the user's
- * file and line). A dry device gets names instead of functions, and nothing is compiled. */
+/* Prints the text of all that the schedules of desc need. fused_text: see peal_cuda_source_create.
+ */
 peal_status peal_cuda_kernels_create(const peal_backend_desc *desc,
                                      const peal_cuda_fused_text *fused_text,
                                      const peal_device *device, peal_cuda_kernels **out);
+/* Whether the cache is there and lacks the unit of all modes: it takes seconds to load. */
+bool peal_cuda_kernels_are_missing(const peal_cuda_kernels *kernels);
+/* Compiles and loads it on the device, whose context is current. Diagnostics are as the host
+ * backend's (E2xx: the user's file and line). A dry device gets names instead of functions, and
+ * nothing is compiled. */
+peal_status peal_cuda_kernels_load(peal_cuda_kernels *kernels);
 /* Unloads all; NULL is fine. */
 void peal_cuda_kernels_destroy(peal_cuda_kernels *kernels);
 
@@ -69,8 +74,10 @@ peal_status peal_cuda_kernels_round(peal_cuda_kernels *kernels, CUfunction *out,
 /* Mode fused: compiles and loads the persistent kernel, with what its slot of the graph calls. */
 peal_status peal_cuda_kernels_fused(peal_cuda_kernels *kernels, int slot,
                                     const peal_cuda_fused_calls *calls, CUfunction *out);
-/* The unit that was compiled for the first slot. */
+/* The unit that was compiled for the first slot; NULL: none was. */
 const char *peal_cuda_kernels_fused_text(const peal_cuda_kernels *kernels);
+/* Compiles that unit into the cache, as for a driver of that version. */
+peal_status peal_cuda_kernels_compile_fused(const peal_cuda_kernels *kernels, int driver_version);
 
 /* A 32-bit word in device memory that is set once a wait of these kernels has been given up: from
  * then on they store no flag. An abort that releases waits by other means stores 1 here first. */

@@ -1,0 +1,18 @@
+/* Compiles the persistent kernel of a plan beside the plan's other kernels. Its text is known only
+ * when all launches are recorded, which takes those kernels: so a plan without a device is made
+ * first (dry_plan.h), by a thread, and what it compiles is in the cache, or about to be, when the
+ * plan itself comes to it. */
+#ifndef PEAL_CUDA_AHEAD_H
+#define PEAL_CUDA_AHEAD_H
+
+#include <peal/plugin/backend.h>
+
+typedef struct peal_cuda_ahead peal_cuda_ahead;
+
+/* Of mode fused, on desc's device; desc and its ranks must outlive it. NULL: it cannot, and all is
+ * compiled one after the other. */
+peal_cuda_ahead *peal_cuda_ahead_begin(const peal_backend_desc *desc);
+/* Waits for it; NULL is fine. What went wrong is told by who does the same again. */
+void peal_cuda_ahead_end(peal_cuda_ahead *ahead);
+
+#endif

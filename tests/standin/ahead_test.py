@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# The persistent kernel of mode fused is compiled beside the plan's other kernels, of a plan without a device: what that compiles
+# is what the plan then takes, so there is one such unit and no second.
+#
+#   ahead_test.py EMULATING INCLUDE: the folder with the driver's stand-in whose kernels run, that of the emulated device's headers
+import glob
+import os
+import sys
+import tempfile
+import unittest
+
+EMULATING, INCLUDE = map(os.path.abspath, sys.argv[1:3])
+del sys.argv[1:3]
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "tools"), os.path.join(HERE, "..", "share")]
+import common  # noqa: E402
+import share  # noqa: E402
+
+# Of the ranks of two processes all have equal kernels.
+CASES = [("jacobi2d/jacobi2d", 1, ["nx=64", "ny=66"]), ("jacobi2d/jacobi2d", 2, ["nx=64", "ny=66"]), ("heat3d/heat3d", 1, []),
+         ("halo/short", 2, []), ("particles/particles", 1, []), ("vcycle/vcycle", 1, [])]
+DISPATCH = "void peal_fused_call_(unsigned function"
+
+
+class Ahead(unittest.TestCase):
+    def test_what_is_compiled_ahead_is_what_runs(self):
+        for spec, ranks, sets in share.taken(CASES, 3):
+            with self.subTest(spec, ranks=ranks), tempfile.TemporaryDirectory() as folder:
+                env = common.environment(LD_LIBRARY_PATH=EMULATING, STANDIN_DEVICES=str(ranks), STANDIN_RECORD=os.devnull, STANDIN_SMS="3",
+                                         EMULATE_INCLUDE=INCLUDE, EMULATE_UNITS=folder, XDG_CACHE_HOME=folder)
+                words = ["--backend", "cuda", "--mode", "fused", "--verify", "--steps", "60", "-n", str(ranks)]
+                words += [word for each in sets for word in ("--set", each)]
+                code, out, err = common.peal("run", os.path.join(common.ROOT, "samples", spec + ".yaml"), *words, env=env)
+                self.assertEqual(code, 0, out + err)
+                self.assertIn("fused equal to serial, bit for bit", out)
+                units = [path for path in glob.glob(os.path.join(folder, "*", "unit.cc")) if DISPATCH in open(path, encoding="utf-8").read()]
+                self.assertEqual(len(units), 1, units)
+
+    def test_an_error_of_the_compiler_is_told_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = common.folder_of({"s.yaml": SPEC, "k.c": "PEAL_KERNEL(add)(peal_tile t, PEAL_UPDATE(int, u)) { nothing; }\n"}, folder)
+            env = common.environment(LD_LIBRARY_PATH=EMULATING, STANDIN_DEVICES="1", STANDIN_RECORD=os.devnull,
+                                     EMULATE_INCLUDE=INCLUDE, EMULATE_UNITS=folder, XDG_CACHE_HOME=folder)
+            code, _, err = common.peal("run", os.path.join(path, "s.yaml"), "--backend", "cuda", "--mode", "fused", env=env)
+            self.assertEqual(code, 3, err)
+            self.assertEqual(err.count("[E"), 1, err)
+            self.assertIn("k.c", err)
+
+
+SPEC = """peal: 1
+kernels: k.c
+fields: {u: {type: i32, size: [64]}}
+repeat: 20
+step:
+  - {task: add, box: u, update: u}
+"""
+
+if __name__ == "__main__":
+    common.main()
