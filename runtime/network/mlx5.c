@@ -149,7 +149,7 @@ void mlx5_free_rings(verbs_end *end)
     const verbs_library *verbs = end->link->network->library;
     for (int i = 0; i < end->ring_count; i++) {
         if (end->ring[i].queue)
-            verbs->ibv_destroy_qp(end->ring[i].queue);
+            verbs_end_queue(end->link, end->ring[i].queue);
         if (end->ring[i].completions)
             verbs->ibv_destroy_cq(end->ring[i].completions);
     }

@@ -147,6 +147,16 @@ static peal_status make_queue(verbs_link *link, peal_diagnostics *diagnostics)
                : verbs_cannot(network, diagnostics, "make a queue");
 }
 
+/* Of a connection that has ended entries may still be on their way: they end first. */
+void verbs_end_queue(const verbs_link *link, struct ibv_qp *queue)
+{
+    const verbs_library *library = link->network->library;
+    struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+    if (atomic_load(&link->is_broken))
+        library->ibv_modify_qp(queue, &error, IBV_QP_STATE);
+    library->ibv_destroy_qp(queue);
+}
+
 /* ---- links ---- */
 
 void verbs_free_link(verbs_link *link)
@@ -155,7 +165,7 @@ void verbs_free_link(verbs_link *link)
         return;
     const verbs_library *library = link->network->library;
     if (link->queue)
-        library->ibv_destroy_qp(link->queue);
+        verbs_end_queue(link, link->queue);
     if (link->ring)
         library->ibv_destroy_cq(link->ring);
     while (link->end) {
