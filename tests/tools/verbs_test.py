@@ -48,10 +48,10 @@ class Verbs(unittest.TestCase):
 
     def test_mixed_paths_and_slow_adapters(self):
         self.agrees(JACOBI, 4, SAMPLES["jacobi2d/jacobi2d"], env=environment(PEAL_TEST_HOSTS="2"), options=["--transport", "auto+verbs"])
-        for engine in ("verbs", "mlx5"):
-            for form in ("--slow", "--threads", "--steps", "--late"):  # --steps: stores to registers are looked at one by one
-                with self.subTest(form, engine=engine):
-                    self.agrees(JACOBI, 2, SAMPLES["jacobi2d/jacobi2d"], ["--transport", engine], [form])
+        forms = ("--slow", "--threads", "--steps", "--late")  # --steps: stores to registers are looked at one by one
+        for engine, form in share.taken(list(itertools.product(("verbs", "mlx5"), forms)), 3):
+            with self.subTest(form, engine=engine):
+                self.agrees(JACOBI, 2, SAMPLES["jacobi2d/jacobi2d"], ["--transport", engine], [form])
 
     def test_channels_with_many_slots(self):
         for engine, name in share.taken([(e, n) for e in ("verbs", "mlx5") for n in ("sweeps", "until", "third")], 3):
@@ -87,7 +87,7 @@ class Verbs(unittest.TestCase):
                 self.agrees(JACOBI, 2, SAMPLES["jacobi2d/jacobi2d"], ["--transport", engine], ["--lose=40"])
 
     def test_a_port_that_goes_down_is_told(self):
-        for engine, mode in (("verbs", "sync"), ("mlx5", "stream")):
+        for engine, mode in share.taken((("verbs", "sync"), ("mlx5", "stream")), 2):
             with self.subTest(engine):
                 code, _, err = self.run_with("run", JACOBI, "-n", "2", "--mode", mode, "--transport", engine, "--deadline", "60s", forms=["--down=500"])
                 self.assertEqual(code, 5, err)
@@ -126,7 +126,7 @@ class Verbs(unittest.TestCase):
                 self.assertRegex(err, r"the RDMA connection with process \d has ended: a message was not taken: .*\[E320\]")
 
     def test_an_adapter_that_is_gone_is_told(self):
-        for engine in ("verbs", "mlx5"):
+        for engine in share.taken(("verbs", "mlx5"), 2, 1):
             with self.subTest(engine):
                 code, _, err = self.run_with("run", JACOBI, "-n", "2", "--mode", "sync", "--transport", engine, "--deadline", "3s",
                                              forms=["--die=500"])
