@@ -1,7 +1,7 @@
 /* Compiles the persistent kernel of a plan beside the plan's other kernels. Its text is known only
  * when all launches are recorded, which takes those kernels: so a plan without a device is made
- * first (dry_plan.h), by a thread, and what it compiles is in the cache, or about to be, when the
- * plan itself comes to it. */
+ * first (dry_plan.h), by a thread, and what it compiles is in the cache when the plan itself comes
+ * to it. */
 #ifndef PEAL_CUDA_AHEAD_H
 #define PEAL_CUDA_AHEAD_H
 

@@ -212,10 +212,10 @@ static peal_status arm(peal_cuda_plan *plan)
         status = warm_up(plan);
     if (!status && plan->desc.embedded)
         status = peal_cuda_embed_create(plan);
+    peal_cuda_ahead_end(plan->ahead); /* what is compiled next is in the cache now */
+    plan->ahead = NULL;
     if (!status && peal_cuda_repeats(plan))
         status = peal_cuda_graphs_create(plan);
-    peal_cuda_ahead_end(plan->ahead);
-    plan->ahead = NULL;
     return status;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # The persistent kernel of mode fused is compiled beside the plan's other kernels, of a plan without a device: what that compiles
-# is what the plan then takes, so there is one such unit and no second.
+# is what the plan then takes, so there is one such unit, begun before the others were done, and no second.
 #
 #   ahead_test.py EMULATING INCLUDE: the folder with the driver's stand-in whose kernels run, that of the emulated device's headers
 import glob
@@ -33,8 +33,13 @@ class Ahead(unittest.TestCase):
                 code, out, err = common.peal("run", os.path.join(common.ROOT, "samples", spec + ".yaml"), *words, env=env)
                 self.assertEqual(code, 0, out + err)
                 self.assertIn("fused equal to serial, bit for bit", out)
-                units = [path for path in glob.glob(os.path.join(folder, "*", "unit.cc")) if DISPATCH in open(path, encoding="utf-8").read()]
-                self.assertEqual(len(units), 1, units)
+                begun, others_done = [], []
+                for path in glob.glob(os.path.join(folder, "*", "unit.cc")):
+                    with open(path, encoding="utf-8") as file:
+                        is_persistent = DISPATCH in file.read()
+                    (begun if is_persistent else others_done).append(os.stat(path if is_persistent else path[:-2] + "so").st_mtime)
+                self.assertEqual(len(begun), 1)
+                self.assertLess(begun[0], max(others_done), "it was compiled behind the others")
 
     def test_an_error_of_the_compiler_is_told_once(self):
         with tempfile.TemporaryDirectory() as folder:
