@@ -73,6 +73,7 @@ HOSTS = {"jacobi2d": (4, 2, ["nx=40", "ny=34", "steps=26", "report=1"], ""), "he
          "cg": (3, 3, ["n=30", "limit=11"], ""), "jacobi_until": (2, 2, ["nx=40", "ny=36", "tol=0.25", "lag=0"], "40,1,1,1,1,40"),
          "norm": (4, 2, ["steps=40"], PARTS_STARTS), "hdiff": (2, 2, ["nx=22", "ny=19", "levels=2", "steps=9", "report=4"], ""),
          "particles": (2, 2, ["each=300", "room=5000", "out=80", "steps=11", "report=5"], "")}
+ALWAYS = {"strips"}  # alone has wide boxes, whose tiles are staged, behind each other
 WRAP = 2**64 - 4  # numbers of messages wrap around
 HOSTS_MODES = [("sync", ""), ("stream", ""), ("graph", "steps=6"), ("graph", "signal=memop,copy=engine"), ("fused", "blocks=2,steps=6")]
 LATE_FROM = "4"  # the block from which on ranks of one kernel are late: those of the last of three at least
@@ -112,6 +113,9 @@ def shares(specs):
     print(f"share: a mode of each 36th spec (PEAL_TEST_SEED={share.SEED}; more: PEAL_TEST_EVERY=1)")
     lists = {key: [modes[(share.SEED + turn) // 36 % len(modes)]] if (share.SEED + turn) % 36 == 0 else []
              for turn, (key, modes) in enumerate(lists.items())}
+    for key in lists:
+        if key[0] in ALWAYS and not lists[key]:
+            lists[key] = share.taken(FEW_MODES[key[0]], 2)
     left = [mode for mode in MODES + JITTER if not any(mode in modes for modes in lists.values())]
     for key in list(lists)[::-1]:
         if key[0] == AT_LEAST:
