@@ -198,7 +198,7 @@ static json_t *put_of(const peal_put *put, const char *way, int process, bool ri
     }
     if (rings) /* entries of a message in its ring, bytes of the stores that make it due */
         json_object_set_new(object, "ring",
-                            json_pack("{s:i, s:[i, i]}", "entries", put->bytes ? 2 : 1, "stores",
+                            json_pack("{s:i, s:[i, i]}", "entries", peal_put_entries(put), "stores",
                                       (int)sizeof(uint32_t), (int)sizeof(uint64_t)));
     return object;
 }

@@ -132,8 +132,8 @@ peal_status mlx5_make_rings(verbs_end *end, peal_diagnostics *diagnostics)
                            (ssize_t)sizeof(ring->first_packet))
             status = cannot(end, diagnostics, "have a random number");
         ring->first_packet &= (1U << NUMBER_BITS) - 1;
-        bool has_bytes = i < end->pair->out_count && end->pair->out[i].bytes > 0;
-        ring->each = has_bytes ? 2 : 1;
+        bool sends = i < end->pair->out_count; /* others only receive */
+        ring->each = sends ? (mlx5_u32)peal_put_entries(&end->pair->out[i]) : 1;
         if (!status)
             ours[i] = (mlx5_card){ring->queue->qp_num, ring->first_packet};
     }
@@ -312,11 +312,10 @@ int mlx5_stores(verbs_end *end, int number, uint64_t message,
 /* Entries that are rung for from now on are flushed. */
 void mlx5_silence(verbs_end *end)
 {
-    struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
     if (end->is_silent)
         return;
     end->is_silent = true;
     for (int i = 0; i < end->ring_count; i++)
         if (end->ring[i].queue)
-            end->link->network->library->ibv_modify_qp(end->ring[i].queue, &error, IBV_QP_STATE);
+            verbs_stop_queue(end->link, end->ring[i].queue);
 }

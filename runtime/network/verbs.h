@@ -172,6 +172,9 @@ peal_status verbs_cannot(peal_network *network, peal_diagnostics *diagnostics, c
 bool verbs_begin_queue(const peal_network *network, struct ibv_qp *queue);
 bool verbs_join_queue(const verbs_link *link, struct ibv_qp *queue, uint32_t first_packet,
                       uint32_t other, uint32_t other_first_packet);
+/* Entries that are on their way, and later ones, are flushed. */
+void verbs_stop_queue(const verbs_link *link, struct ibv_qp *queue);
+/* Destroys it; of a connection that has ended it is stopped first. */
 void verbs_end_queue(const verbs_link *link, struct ibv_qp *queue);
 void verbs_free_link(verbs_link *link);
 /* Both send so many bytes and read so many, in small parts in turn: neither waits for room in the

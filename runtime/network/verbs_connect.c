@@ -147,14 +147,17 @@ static peal_status make_queue(verbs_link *link, peal_diagnostics *diagnostics)
                : verbs_cannot(network, diagnostics, "make a queue");
 }
 
-/* Of a connection that has ended entries may still be on their way: they end first. */
+void verbs_stop_queue(const verbs_link *link, struct ibv_qp *queue)
+{
+    struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+    link->network->library->ibv_modify_qp(queue, &error, IBV_QP_STATE);
+}
+
 void verbs_end_queue(const verbs_link *link, struct ibv_qp *queue)
 {
-    const verbs_library *library = link->network->library;
-    struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
     if (atomic_load(&link->is_broken))
-        library->ibv_modify_qp(queue, &error, IBV_QP_STATE);
-    library->ibv_destroy_qp(queue);
+        verbs_stop_queue(link, queue);
+    link->network->library->ibv_destroy_qp(queue);
 }
 
 /* ---- links ---- */

@@ -9,7 +9,7 @@
 static void print_stores(const peal_put *put, FILE *f)
 {
     fprintf(f, "; a ring, %s a message, due by a store of 4 bytes (record) and one of 8 (register)",
-            put->bytes ? "2 entries" : "1 entry");
+            peal_put_entries(put) == 1 ? "1 entry" : "2 entries");
 }
 
 static void print_list(const char *way, int process, const peal_put *put, int count, bool rings,

@@ -32,6 +32,12 @@ typedef struct peal_put {
     unsigned char *first_slot;
 } peal_put;
 
+/* By rings of our own (mlx5): the entries of a message, its bytes and its word. */
+static inline int peal_put_entries(const peal_put *put)
+{
+    return put->bytes > 0 ? 2 : 1;
+}
+
 /* The slot of the message that raises the word to a value. */
 static inline unsigned char *peal_put_slot(const peal_put *put, uint64_t value)
 {
