@@ -114,7 +114,8 @@ typedef struct peal_cuda_fused {
 /* The kernel of a buffer slot: of all ranks of the process. */
 typedef struct peal_cuda_fused_kernel {
     peal_cuda_fused *rank; /* by rank */
-    peal_fused *parameter; /* by rank */
+    peal_fused *parameter; /* by rank; of the launch, as the device has it, with `more` behind it */
+    peal_fused_span *more; /* spans behind the first, if there is one rank */
     int64_t steps;         /* recorded, where they are marked */
     int shapes;
     const struct peal_cuda_sm *sm; /* NULL: not known */

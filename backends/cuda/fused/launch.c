@@ -50,10 +50,10 @@ CUresult peal_cuda_fused_launch(peal_cuda_plan *plan, const peal_cuda_fused_kern
                                 int64_t rounds)
 {
     for (int r = 0; r < plan->rank_count; r++) {
-        peal_fused *parameter = &kernel->parameter[r];
-        parameter->rounds = (unsigned)rounds;
-        parameter->run_items = (unsigned)rounds * (unsigned)kernel->rank[r].count;
-        parameter->first_item = 0;
+        unsigned short items = (unsigned short)kernel->rank[r].count;
+        kernel->parameter[r].tickets.rounds = (unsigned)rounds;
+        kernel->parameter[r].span =
+            (peal_fused_span){.items = (unsigned)rounds * items, .end = items};
     }
     return launch(plan, kernel);
 }
@@ -83,13 +83,15 @@ CUresult peal_cuda_fused_start_steps(peal_cuda_plan *plan, int slot, int64_t fro
     for (int r = 0; r < plan->rank_count; r++) {
         const peal_cuda_fused *fused = &kernel->rank[r];
         peal_fused *parameter = &kernel->parameter[r];
-        parameter->first_item = (unsigned)fused->at_step[from];
-        parameter->run_items = (unsigned)(end / each * fused->count + fused->at_step[end % each] -
-                                          fused->at_step[from]);
+        int64_t items =
+            end / each * fused->count + fused->at_step[end % each] - fused->at_step[from];
+        parameter->span = (peal_fused_span){.items = (unsigned)items,
+                                            .first = (unsigned short)fused->at_step[from],
+                                            .end = (unsigned short)fused->count};
     }
     CUresult result = launch(plan, kernel);
     for (int r = 0; r < plan->rank_count; r++)
-        kernel->parameter[r].first += kernel->parameter[r].run_items;
+        kernel->parameter[r].first += kernel->parameter[r].span.items;
     return result;
 }
 

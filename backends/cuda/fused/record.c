@@ -19,7 +19,8 @@ void peal_cuda_fused_begin(peal_cuda_plan *plan, int slot)
             plan->driver->cuMemFree_(kernel->rank[r].memory);
     plan->fused_slot = slot;
     kernel->rank = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_fused, plan->rank_count);
-    kernel->parameter = PEAL_ARENA_ARRAY(plan->arena, peal_fused, plan->rank_count);
+    kernel->parameter = PEAL_ARENA_ARRAY(plan->arena, peal_fused, plan->rank_count + 1);
+    kernel->more = (peal_fused_span *)(kernel->parameter + plan->rank_count);
     for (int r = 0; r < plan->rank_count; r++) {
         kernel->rank[r].dispatcher = plan->options.dispatcher;
         kernel->rank[r].touch =

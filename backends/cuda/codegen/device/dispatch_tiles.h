@@ -8,8 +8,8 @@
  * Invariants. All blocks are resident at the same time, and each runs its work items in the order
  * of the list; a partition waits for older work items only, and for messages sent before it in the
  * order of all ranks. So the oldest partition that is not done can always run. An epoch is a
- * block's, and only that block stores it. A round begins when all blocks are through with the one
- * before. */
+ * block's, and only that block stores it. A round, and a span, begins when all blocks are through
+ * with the one before. */
 #ifndef PEAL_DEVICE_DISPATCH_TILES_H
 #define PEAL_DEVICE_DISPATCH_TILES_H
 
@@ -31,11 +31,15 @@ struct peal_tiles_kept_ {
  * memory. */
 struct peal_tiles_walk_ {
     /* Behind the barrier that ends a wait, all but `run` are about the next work item already. */
-    unsigned item, next;      /* the work item, and the one after it in which the block has tiles */
-    unsigned epoch;           /* the work item's number, counted over all rounds */
-    peal_shared_ slot, other; /* the slot of the work item, and the one for `next` */
+    peal_shared_ slot, other; /* the slot of the work item, and the one for the next */
     peal_shared_ run;         /* the slot of the work item that is run */
-    unsigned left;            /* work items to go */
+    unsigned epoch;           /* the work item's number, counted over all rounds */
+    bool begins;              /* a round begins with it */
+    bool over;                /* there is none */
+    /* The next one in which the block has tiles, or with which a span begins: */
+    unsigned item, number; /* as `epoch` is of the one before */
+    unsigned span, left;   /* its span, and work items of that from it on */
+    bool opens, ends;      /* as `begins` and `over` */
 };
 
 /* volatile: else the compiler would keep the slots' addresses in local memory. */
@@ -139,41 +143,91 @@ static __device__ __forceinline__ bool peal_tiles_end_(const peal_fused &fused)
     return __syncthreads_or(over) != 0;
 }
 
-/* The next work item in which the block has tiles; 0: the next round begins. The block is through
- * with the others at once. */
-static __device__ __forceinline__ unsigned
-peal_tiles_next_(const peal_fused &fused, const peal_tiles_kept_ &kept, unsigned item)
+/* A rank's span of a launch; without work items: there is none. */
+static __device__ __forceinline__ peal_fused_span peal_tiles_span_(const peal_fused_ranks_ &ranks,
+                                                                   const peal_fused &fused,
+                                                                   unsigned index)
 {
-    do
+    return index == 0                                          ? fused.span
+           : PEAL_FUSED_RANKS == 1 && index < PEAL_FUSED_SPANS ? ranks.more[index - 1]
+                                                               : peal_fused_span{};
+}
+
+/* One thread: makes the first work item of span `index` the next one. What comes before the first
+ * span is done when the kernel begins, so amid a round it waits for no older work item than its own
+ * launch's. Later spans begin as rounds do. */
+static __device__ __forceinline__ void peal_tiles_open_(const peal_fused_ranks_ &ranks,
+                                                        const peal_fused &fused,
+                                                        peal_tiles_walk_ *walk, unsigned index)
+{
+    const peal_fused_span span = peal_tiles_span_(ranks, fused, index);
+
+    walk->span = index;
+    walk->item = span.first;
+    walk->left = span.items;
+    walk->opens = index > 0 || span.first == span.begin;
+    walk->ends = span.items == 0;
+}
+
+/* The same thread: goes on from the next work item to the one behind it in which the block has
+ * tiles, or with which a round begins. The block is through with those between at once. */
+static __device__ __forceinline__ void peal_tiles_pass_(const peal_fused_ranks_ &ranks,
+                                                        const peal_fused &fused,
+                                                        const peal_tiles_kept_ &kept,
+                                                        peal_tiles_walk_ *walk)
+{
+    const peal_fused_span span = peal_tiles_span_(ranks, fused, walk->span);
+    unsigned item = walk->item, left = walk->left;
+
+    if (walk->ends)
+        return;
+    do {
         item++;
-    while (item < fused.item_count && kept.kind[item] < PEAL_FUSED_KINDS &&
-           kept.partition[kept.kind[item]].count == 0);
-    return item < fused.item_count ? item : 0;
+        left--;
+    } while (left > 0 && item < span.end && kept.kind[item] < PEAL_FUSED_KINDS &&
+             kept.partition[kept.kind[item]].count == 0);
+    walk->number += walk->left - left;
+    if (left == 0) {
+        peal_tiles_open_(ranks, fused, walk, walk->span + 1);
+        return;
+    }
+    walk->left = left;
+    walk->opens = item == span.end;
+    walk->item = item == span.end ? span.begin : item;
 }
 
 /* One thread, once all threads have read `walk`: moves it to the next work item. */
-static __device__ __forceinline__ void
-peal_tiles_go_on_(const peal_fused &fused, const peal_tiles_kept_ &kept, peal_tiles_walk_ *walk)
+static __device__ __forceinline__ void peal_tiles_go_on_(const peal_fused_ranks_ &ranks,
+                                                         const peal_fused &fused,
+                                                         const peal_tiles_kept_ &kept,
+                                                         peal_tiles_walk_ *walk)
 {
     if (!peal_fused_counts_())
         return;
     const peal_shared_ slot = walk->slot;
-    const unsigned item = walk->next;
     walk->slot = walk->other;
     walk->other = slot;
-    /* A launch may end amid a round, and the epochs of what comes behind it are the next one's. */
-    const unsigned passed = (item ? item : fused.item_count) - walk->item,
-                   counted = passed < walk->left ? passed : walk->left;
-    walk->epoch += counted;
-    walk->left -= counted;
-    walk->item = item;
-    walk->next = peal_tiles_next_(fused, kept, item);
+    walk->epoch = walk->number;
+    walk->begins = walk->opens;
+    walk->over = walk->ends;
+    peal_tiles_pass_(ranks, fused, kept, walk);
 }
 
-/* All blocks: run the work items, round after round, from any work item on. What comes before the
- * first one is done when the kernel begins, so it waits for no older work item than its own
- * launch's. The slot of the next work item is filled while
- * the one before waits and is run. */
+/* One thread, when the kernel begins. */
+static __device__ __forceinline__ void peal_tiles_begin_(const peal_fused_ranks_ &ranks,
+                                                         const peal_fused &fused,
+                                                         const peal_tiles_kept_ &kept,
+                                                         peal_tiles_walk_ *walk)
+{
+    walk->epoch = walk->number = fused.first;
+    peal_tiles_open_(ranks, fused, walk, 0);
+    walk->begins = walk->opens;
+    walk->over = walk->ends;
+    peal_tiles_pass_(ranks, fused, kept, walk);
+}
+
+/* All blocks: run the work items of the launch's spans, one span after the other, round after
+ * round. The slot of the next work item is filled while the one before waits and is run. */
 extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
     peal_fused_kernel(const __grid_constant__ peal_fused_ranks_ ranks)
 {
@@ -193,25 +247,22 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         peal_fused_arrival_.count = 0;
         walk.slot = peal_shared_of_(&slots[0]);
         walk.other = peal_shared_of_(&slots[1]);
-        walk.epoch = fused.first;
-        walk.item = fused.first_item;
-        walk.next = peal_tiles_next_(fused, kept, fused.first_item);
-        walk.left = fused.run_items;
+        peal_tiles_begin_(ranks, fused, kept, &walk);
         /* A run that was stopped before its end has left an older epoch. */
         peal_st_release_gpu_(peal_fused_epoch_(fused, peal_fused_me_(fused)), fused.first);
     }
     __syncthreads();
-    peal_tiles_fetch_(fused, kept, fused.first_item, &slots[0]);
+    peal_tiles_fetch_(fused, kept, fused.span.first, &slots[0]);
     peal_fetched_();
     __syncthreads();
-    while (goes_on && walk.left > 0) {
+    while (goes_on && !walk.over) {
         const peal_fused_slot_ &slot = *peal_tiles_slot_at_(walk.slot);
-        const bool begins = walk.item == 0;
-        peal_tiles_fetch_(fused, kept, walk.next, peal_tiles_slot_at_(walk.other));
+        const bool begins = walk.begins;
+        peal_tiles_fetch_(fused, kept, walk.item, peal_tiles_slot_at_(walk.other));
         if (peal_fused_counts_())
             walk.run = walk.slot;
         goes_on = peal_tiles_await_(fused, slot, begins, peal_fused_waits_(slot), walk.epoch);
-        peal_tiles_go_on_(fused, kept, &walk);
+        peal_tiles_go_on_(ranks, fused, kept, &walk);
         if (goes_on && begins && peal_tiles_end_(fused))
             return;
         peal_fused_pause_(walk.epoch);

@@ -24,6 +24,7 @@ enum {
     PEAL_FUSED_ADDS = 32,             /* and so many additions to flags */
     PEAL_FUSED_RANKS_MOST = 26,       /* ranks of a kernel: its parameters are 4 KiB at most */
     PEAL_FUSED_SHAPES = 1 << 16,      /* function numbers from here on are those of shapes */
+    PEAL_FUSED_SPANS = 3,             /* of a launch with one rank; with several each has one */
     PEAL_FUSED_COUNTERS = 8, /* of a work item: blocks that have arrived, then by box tiles taken */
     PEAL_TICKET_BEGIN = 0xffff /* a ticket with this in the place of its worker begins a round */
 };
@@ -77,8 +78,16 @@ typedef struct peal_fused_tickets {
     unsigned long long list;  /* peal_fused_ticket; the first begins the round */
     unsigned long long first; /* unsigned short, by worker: `next` in front of the round */
     unsigned long long words; /* peal_fused_words */
-    unsigned count, item, workers, reserved;
+    unsigned count, item, workers, rounds;
 } peal_fused_tickets;
+
+/* Without tickets: `items` work items (0: there is no such span) of the section [begin, end) of the
+ * list, from `first` on; behind the section's last one its first one comes again, as a new round.
+ */
+typedef struct peal_fused_span {
+    unsigned items;
+    unsigned short first, begin, end, reserved;
+} peal_fused_span;
 
 /* What one rank gives the kernel, whose parameter is an array of these. */
 typedef struct peal_fused {
@@ -92,10 +101,7 @@ typedef struct peal_fused {
     unsigned long long epochs;  /* unsigned, by block or worker, epoch_words apart */
     unsigned long long control; /* peal_device_control */
     unsigned long long stop;    /* a word that ends the run after a round if it is not 0; 0: none */
-    unsigned rounds;            /* with tickets */
-    /* Without: how many work items to run, which may be of several rounds, and the first of them.
-     */
-    unsigned run_items, first_item;
+    peal_fused_span span;       /* the first of the launch */
     unsigned item_words, item_count, kind_count;
     unsigned epoch_words;
     unsigned first; /* epoch of all blocks at the begin; wraps, so no launch has 2^30 work items */

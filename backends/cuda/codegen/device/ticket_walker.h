@@ -59,7 +59,7 @@ peal_ticket_take_(const peal_fused &fused, peal_ticket_walk_ *own, peal_ticket_ 
     const unsigned count = fused.tickets.count;
     const unsigned long long number = atomicAdd(&peal_ticket_words_(fused)->taken, 1ull);
 
-    ticket->is_none = number >= (unsigned long long)fused.rounds * count;
+    ticket->is_none = number >= (unsigned long long)fused.tickets.rounds * count;
     if (ticket->is_none)
         return;
     for (; number - own->first >= count; own->first += count)
