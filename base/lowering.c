@@ -20,6 +20,7 @@ static const struct lowering_key {
             {"lanes", {NULL}, 1, 2},
             {"plain", {NULL}, 0, INT64_MAX},
             {"steps", {NULL}, 1, 1024},
+            {"deep", {NULL}, 1, 63},
             {"blocks", {NULL}, 1, 64},
             {"tile", {NULL}, 1, INT64_MAX}};
 enum { KEYS = sizeof(keys) / sizeof(keys[0]), WORD_BYTES = 80 };

@@ -52,6 +52,8 @@ static bool apply(const char *text, size_t length, peal_cuda_options *out)
         out->plain_points = number;
     else if (is_word(text, key, "blocks") && number >= 1 && number <= 64)
         out->blocks = (int)number;
+    else if (is_word(text, key, "deep") && number >= 1 && number <= PEAL_CUDA_DEEPEST)
+        out->deep = (int)number;
     else if (is_word(text, key, "steps") && number >= 1 && number <= 1024)
         out->steps = (int)number;
     else if (is_word(text, key, "tile") && number >= 1)

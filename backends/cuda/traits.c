@@ -46,6 +46,7 @@ static const peal_variant variants[] = {
     {FUSED, "order=tickets", 0},
     {FUSED, "order=grid", 0},
     {FUSED, "order=paper", ALONE},
+    {FUSED, "deep=1", 0},
     {FUSED, "blocks=1", 0},
     {FUSED, "blocks=2", 0},
     {STREAM | GRAPH | FUSED, "tile=1024", PEAL_NEEDS_FREE_TILES},

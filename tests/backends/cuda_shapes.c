@@ -124,6 +124,32 @@ static void images_are_stored_in_front_of_folds(void **state)
     forget(&out);
 }
 
+/* What a block may run several steps of: not where an argument changes, nor with another rank, nor
+ * where each step has a reduction. */
+static void chains_have_deep_rounds(void **state)
+{
+    static const struct {
+        const char *spec;
+        int ranks;
+        const char *set[MOST_SETS];
+        bool deep;
+    } cases[] = {{"tests/gpu/specs/deep.yaml", 1, {NULL}, true},
+                 {"tests/gpu/specs/deep.yaml", 1, {"pace=1"}, false},
+                 {"tests/gpu/specs/deep.yaml", 2, {NULL}, false},
+                 {"samples/jacobi2d/jacobi2d.yaml", 1, {"nx=256", "ny=256"}, true},
+                 {"samples/jacobi2d/jacobi2d.yaml", 1, {"nx=4096", "ny=4096"}, false},
+                 {"samples/jacobi_until/jacobi_until.yaml", 1, {NULL}, false},
+                 {"samples/heat3d/heat3d.yaml", 1, {NULL}, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        unit out = unit_of(cases[i].spec, cases[i].ranks, cases[i].set, false);
+        bool found = strstr(out.text, ", deep rounds */") != NULL;
+        if (found != cases[i].deep)
+            fail_msg("%s, case %zu: deep rounds: %d", cases[i].spec, i, found);
+        forget(&out);
+    }
+}
+
 /* The compiler takes its time with each function: those of shaped launches are not there a second
  * time. `walls` is a task of setup alone. */
 static void what_no_launch_calls_is_not_compiled(void **state)
@@ -173,6 +199,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_lies_beside_is_staged_alone),
         cmocka_unit_test(what_has_failed_sends_nothing),
         cmocka_unit_test(images_are_stored_in_front_of_folds),
+        cmocka_unit_test(chains_have_deep_rounds),
         cmocka_unit_test(what_no_launch_calls_is_not_compiled),
     };
     root = argc > 1 ? argv[1] : ".";

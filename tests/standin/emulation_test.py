@@ -68,6 +68,10 @@ PARTS = {"jacobi2d": (1, 2, ["nx=40", "ny=34", "steps=47", "report=2"]), "heat3d
          "hdiff": (2, 2, ["nx=22", "ny=19", "levels=2", "steps=45", "report=4"]), "norm": (2, 2, ["steps=40"])}
 PARTS_STARTS = "1,3,2,7,1,12,-1"
 PARTS_MODES = [("graph", ""), ("graph", "steps=40,lanes=2"), ("fused", "blocks=2,steps=6"), ("fused", "blocks=2,steps=40")]
+# Deep rounds: their plain steps lie where a launch ends, and where something looks at the older field.
+DEEP = {"deep": ["steps=43"], "deep ": ["old=1"], "deep  ": ["pace=1", "steps=30"], "jacobi2d": ["nx=40", "ny=34", "steps=90", "report=30"],
+        "heat3d": ["steps=40", "report=13"], "halo/short": ["nx=61", "ny=43", "steps=107", "report=25"], "denoise": []}
+DEEP_MODES = [("fused", "blocks=2,steps=6,deep=3"), ("fused", "deep=5", "jitter=50000"), ("fused", "deep=9")]
 # Processes that pretend to be on several hosts: processes, hosts, starts.
 HOSTS = {"jacobi2d": (4, 2, ["nx=40", "ny=34", "steps=26", "report=1"], ""), "heat3d": (2, 2, ["steps=12", "report=5"], ""),
          "cg": (3, 3, ["n=30", "limit=11"], ""), "jacobi_until": (2, 2, ["nx=40", "ny=36", "tol=0.25", "lag=0"], "40,1,1,1,1,40"),
@@ -84,9 +88,8 @@ LIMIT_S = 500
 
 def path_of(options, name):
     """A sample is named after its folder, or FOLDER/SPEC."""
-    if name.split("/")[0] not in SAMPLES:
-        return f"{options.specs}/{name}.yaml"
-    return f"{options.samples}/{name if '/' in name else f'{name}/{name}'}.yaml"
+    path = f"{options.samples}/{name if '/' in name else f'{name}/{name}'}.yaml"
+    return path if os.path.exists(path) else f"{options.specs}/{name}.yaml"
 
 
 def lines_of(specs, ranks, modes):
@@ -229,6 +232,17 @@ def check_parts(options, folder, counts):
         judge(lines, run(options, folder, processes, lines), counts)
 
 
+def check_deep(options, folder, counts):
+    """Rounds of several steps a block are as those steps, wherever launches begin and end."""
+    lines = []
+    for turn, (name, words) in enumerate(DEEP.items()):
+        if options.only in f"{name} rounds":
+            words = [f"spec={path_of(options, name.strip())}", *(f"set={word}" for word in words)]
+            modes = DEEP_MODES if turn == 0 else share.taken(DEEP_MODES, 3, turn)
+            lines += lines_of([(f"{name} rounds", words), (f"{name} rounds in parts", [*words, f"starts={PARTS_STARTS}"])], 1, modes)
+    judge(lines, run(options, folder, 1, lines), counts)
+
+
 def check_hosts(options, folder, seeds, counts):
     """What a device stores for other hosts is posted in every mode, over starts of any length."""
     for turn, (name, (processes, hosts, words, starts)) in enumerate(HOSTS.items()):
@@ -325,6 +339,7 @@ def main():
     COUNTED_MODES[:] = [mode for mode in COUNTED_MODES if options.mode in " ".join(mode)]
     VALUE_MODES[:] = [mode for mode in VALUE_MODES if options.mode in " ".join(mode)]
     PARTS_MODES[:] = [mode for mode in PARTS_MODES if options.mode in " ".join(mode)]
+    DEEP_MODES[:] = [mode for mode in DEEP_MODES if options.mode in " ".join(mode)]
     HOSTS_MODES[:] = [mode for mode in HOSTS_MODES if options.mode in " ".join(mode)]
     TOGETHER_MODES[:] = [mode for mode in TOGETHER_MODES if options.mode in " ".join(mode)]
     first, count = (int(word) for word in options.seeds.split(":"))
@@ -350,6 +365,7 @@ def main():
         for processes in (1, 2) if TOGETHER_MODES else ():
             check_together(options, folder, processes, rows, counts)
         check_parts(options, folder, counts)
+        check_deep(options, folder, counts)
         check_hosts(options, folder, rows, counts)
         if options.only in "jacobi_until late" and TOGETHER_MODES:
             check_late(options, folder, counts)

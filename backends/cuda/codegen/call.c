@@ -22,8 +22,22 @@ static void print_view(const peal_schedule *schedule, const peal_schedule_task *
     const char *constant = access->mode == PEAL_READ_ACCESS ? "const " : "";
     const char *type = type_of(schedule, access->array);
     bool shaped = peal_cuda_variant_is_shaped(variant);
+    peal_cuda_chain chain;
 
-    if (shaped && peal_cuda_access_stages(schedule, task, view, low, high)) {
+    if (variant == PEAL_CUDA_DEEP && peal_cuda_task_chains(schedule, task, &chain) &&
+        (view == chain.read || view == chain.written)) {
+        const char *row = tile + strlen("peal_row_"); /* "2_" */
+        if (view == chain.read)
+            fprintf(out,
+                    ",\n        peal_rounds_::window(peal_step_ - 1), peal_rounds_::strides(%s, "
+                    "peal_place_ + %c * peal_rounds_::APART)",
+                    tile, *row);
+        else
+            fprintf(out, ",\n        &peal_own_%s, peal_rounds_::own(%s)", row, tile);
+        return;
+    }
+    if (shaped && variant != PEAL_CUDA_DEEP &&
+        peal_cuda_access_stages(schedule, task, view, low, high)) {
         fprintf(
             out,
             ",\n        peal_stage_%d_::pointer(peal_launch_, %s, peal_box_::stage(peal_turn_) + "
@@ -141,6 +155,30 @@ void peal_cuda_check_print(const peal_schedule_task *task, const char *signature
         text += length + strcspn(text + length, ")");
     }
     fprintf(out, "%s>(peal_kernel_%s));\n", text, task->kernel);
+}
+
+void peal_cuda_deep_call_print(const peal_schedule *schedule, const peal_schedule_task *task,
+                               const peal_cuda_chain *chain, FILE *out)
+{
+    const char *type = type_of(schedule, task->access[chain->read].array);
+
+    for (int i = 0; i < chain->rows; i++) {
+        char tile[32];
+        snprintf(tile, sizeof(tile), "peal_row_%d_", i);
+        fprintf(
+            out,
+            "        %s peal_own_%d_;\n"
+            "        const peal_tile %s = peal_rounds_::point(peal_launch_, peal_part_, peal_x_, "
+            "peal_y_, peal_z_, %d);\n        ",
+            type, i, tile, i);
+        print_call(schedule, task, PEAL_CUDA_DEEP, tile, false, out);
+    }
+    for (int i = 0; i < chain->rows; i++)
+        fprintf(out,
+                "        if (peal_rounds_::has(peal_part_, peal_y_, peal_z_, %d))\n"
+                "            peal_rounds_::window(peal_step_)[peal_place_ + %d * "
+                "peal_rounds_::APART] = peal_own_%d_;\n",
+                i, i, i);
 }
 
 void peal_cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *task,

@@ -34,7 +34,8 @@ enum {
  *   left to the last block, so that it needs fewer registers;
  * - communication-free: of launches that wait for nothing and send nothing, with tiles of any
  *   shape: in a unit of its own;
- * - shaped: of boxes whose shape the compiler knows, in mode fused: functions, not kernels.
+ * - shaped: of boxes whose shape the compiler knows, in mode fused: functions, not kernels;
+ * - deep: of such boxes as well, several steps of a chain (device/deep.h).
  * No-reduction variants are there only if the task has reductions; the full one serves else. */
 typedef enum peal_cuda_variant {
     PEAL_CUDA_FULL,
@@ -45,6 +46,7 @@ typedef enum peal_cuda_variant {
     PEAL_CUDA_COMMUNICATION_FREE_NO_REDUCTION,
     PEAL_CUDA_SHAPED,
     PEAL_CUDA_SHAPED_NO_REDUCTION,
+    PEAL_CUDA_DEEP,
     PEAL_CUDA_VARIANTS
 } peal_cuda_variant;
 

@@ -17,6 +17,7 @@ const char *peal_cuda_variant_suffix(peal_cuda_variant variant)
         [PEAL_CUDA_COMMUNICATION_FREE_NO_REDUCTION] = "_communication_free_no_reduction",
         [PEAL_CUDA_SHAPED] = "",
         [PEAL_CUDA_SHAPED_NO_REDUCTION] = "_no_reduction",
+        [PEAL_CUDA_DEEP] = "_deep",
     };
     return suffix[variant];
 }
@@ -52,6 +53,7 @@ static peal_status describe_user_kernel(const peal_cuda_task_printer *p, peal_cu
     entry->is_light = peal_cuda_task_is_light(p->schedule, p->task);
     entry->signature = peal_kernel_signature(p->source->arena, p->schedule, p->task);
     bool shapes = mode == PEAL_MODE_FUSED && free && !entry->is_linked;
+    peal_cuda_chain chain;
     const bool wanted[PEAL_CUDA_VARIANTS] = {
         [PEAL_CUDA_FULL] = true,
         [PEAL_CUDA_NO_REDUCTION] = reduces,
@@ -61,6 +63,7 @@ static peal_status describe_user_kernel(const peal_cuda_task_printer *p, peal_cu
         [PEAL_CUDA_COMMUNICATION_FREE_NO_REDUCTION] = free && reduces,
         [PEAL_CUDA_SHAPED] = shapes,
         [PEAL_CUDA_SHAPED_NO_REDUCTION] = shapes && reduces,
+        [PEAL_CUDA_DEEP] = shapes && peal_cuda_task_chains(p->schedule, p->task, &chain),
     };
     for (int v = 0; v < PEAL_CUDA_VARIANTS && !status; v++)
         if (wanted[v])
@@ -123,6 +126,8 @@ static peal_status add_task(const peal_cuda_task_printer *p)
     /* The first task may lack variants that depend on more than the text. */
     take_variants(&source->entry[same], &found, PEAL_CUDA_COMMUNICATION_FREE);
     take_variants(&source->entry[same], &found, PEAL_CUDA_SHAPED);
+    if (!source->entry[same].text[PEAL_CUDA_DEEP])
+        source->entry[same].text[PEAL_CUDA_DEEP] = found.text[PEAL_CUDA_DEEP];
     source->needs.linked |= found.is_linked;
     return PEAL_STATUS_OK;
 }

@@ -81,6 +81,11 @@ void peal_cuda_check_print(const peal_schedule_task *task, const char *signature
 void peal_cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *task,
                           peal_cuda_variant variant, bool linked, FILE *out);
 
+/* The calls for the points that a thread of a deep round has at a time, and where their results go.
+ */
+void peal_cuda_deep_call_print(const peal_schedule *schedule, const peal_schedule_task *task,
+                               const peal_cuda_chain *chain, FILE *out);
+
 /* ---- fragments: reductions that a launch takes along (device/reduce.h, call.c) ---- */
 
 /* The condition of the block that combines contributions instead of running a tile, and its

@@ -157,3 +157,77 @@ bool peal_cuda_access_stages(const peal_schedule *schedule, const peal_schedule_
            schedule->array[access->array].layout.stored.axis_count == axes &&
            hull_of_reach(access, axes, low, high);
 }
+
+/* Writes each of its own points and no other. */
+static bool is_pointwise(const peal_task_access *access, int axes)
+{
+    int64_t low[PEAL_AXES], high[PEAL_AXES];
+
+    if (!hull_of_reach(access, axes, low, high))
+        return false;
+    for (int k = 0; k < axes; k++)
+        if (low[k] != 0 || high[k] != 0)
+            return false;
+    return true;
+}
+
+/* So many loads are under way together, about: more have no registers. */
+enum { CHAIN_LOADS = 40, MOST_CHAIN_ROWS = 8 };
+
+static int rows_of(const peal_task_access *access)
+{
+    int64_t points = 0; /* of a star some count twice */
+
+    for (int i = 0; i < access->reach_count; i++) {
+        int64_t here = 1;
+        for (int k = 0; k < PEAL_AXES; k++)
+            if (!access->reach[i].axis[k].fixed)
+                here *= access->reach[i].axis[k].high - access->reach[i].axis[k].low + 1;
+        points += here;
+    }
+    int rows = MOST_CHAIN_ROWS;
+    while (rows > 1 && rows * points > CHAIN_LOADS)
+        rows /= 2;
+    return rows;
+}
+
+bool peal_cuda_task_chains(const peal_schedule *schedule, const peal_schedule_task *task,
+                           peal_cuda_chain *out)
+{
+    int64_t low[PEAL_AXES], high[PEAL_AXES];
+
+    *out = (peal_cuda_chain){.read = -1, .written = -1};
+    /* With contraction the bits depend on what the compiler makes of an instance. */
+    if (task->kind != PEAL_TASK_KERNEL || !task->mergeable || task->count || task->function ||
+        task->cuda_function || task->enqueue || schedule->graph->fma)
+        return false;
+    for (int i = 0; i < task->access_count; i++)
+        if (task->access[i].mode != PEAL_READ_ACCESS) {
+            if (out->written >= 0 || task->access[i].mode != PEAL_WRITE_ACCESS)
+                return false;
+            out->written = i;
+        }
+    if (out->written < 0)
+        return false;
+    const peal_schedule_array *written = &schedule->array[task->access[out->written].array];
+    for (int i = 0; i < task->access_count; i++) {
+        const peal_task_access *access = &task->access[i];
+        const peal_schedule_array *array = &schedule->array[access->array];
+        if (i == out->written)
+            continue;
+        if (access->stale_is_meant || !peal_cuda_access_stages(schedule, task, i, low, high))
+            return false;
+        if (array->swap_group < 0 || array->swap_group != written->swap_group)
+            continue;
+        if (out->read >= 0)
+            return false;
+        out->read = i;
+        out->rows = rows_of(access);
+        memcpy(out->low, low, sizeof(low));
+        memcpy(out->high, high, sizeof(high));
+    }
+    return out->read >= 0 && written->swap_group >= 0 &&
+           peal_cuda_access_is_moved(schedule, &task->access[out->written]) &&
+           written->type == schedule->array[task->access[out->read].array].type &&
+           is_pointwise(&task->access[out->written], peal_cuda_task_axes(task));
+}

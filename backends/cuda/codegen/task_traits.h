@@ -37,4 +37,18 @@ bool peal_cuda_offsets_are_wide(const peal_schedule *schedule);
 bool peal_cuda_access_stages(const peal_schedule *schedule, const peal_schedule_task *task,
                              int access, int64_t *low, int64_t *high);
 
+/* How steps of a task make a chain: each reads what the step before wrote, and writes what it read
+ * itself, since a swap follows. `read` and `written` are indexes of accesses; low and high: how far
+ * one reads around a point. rows: points that a thread has under way together in a deep round. */
+typedef struct peal_cuda_chain {
+    int read, written, rows;
+    int64_t low[PEAL_AXES], high[PEAL_AXES];
+} peal_cuda_chain;
+
+/* Whether a block may run several steps of the task one after the other (device/deep.h), if they
+ * follow each other: the task writes a field pointwise and reads a field that may be swapped with
+ * it, and other fields, around each point. */
+bool peal_cuda_task_chains(const peal_schedule *schedule, const peal_schedule_task *task,
+                           peal_cuda_chain *out);
+
 #endif

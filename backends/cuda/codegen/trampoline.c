@@ -162,6 +162,59 @@ static peal_status print_shaped(const peal_cuda_task_printer *p, peal_cuda_varia
     return status;
 }
 
+/* A function that runs several steps of a chain on each of the block's tiles. */
+static peal_status print_deep(const peal_cuda_task_printer *p, FILE *out)
+{
+    bool has_planes = peal_cuda_task_axes(p->task) == 3;
+    peal_cuda_chain chain;
+
+    peal_cuda_task_chains(p->schedule, p->task, &chain);
+    peal_cuda_body_open(out, "(const peal_launch &peal_launch_, const peal_blocks_of_ &peal_all_)");
+    fprintf(out,
+            "    typedef peal_deep_<%s, peal_box_> peal_rounds_;\n"
+            "    const peal_blocks_of_ peal_blocks_ = peal_shaped_blocks_<peal_box_>(peal_all_);\n",
+            peal_type_c_name(p->schedule->array[p->task->access[chain.read].array].type));
+    peal_status status = print_evaluation(p, out);
+    fprintf(out, "#pragma unroll 1\n");
+    peal_cuda_block_open(out, "for (unsigned peal_at_ = peal_blocks_.begin; peal_at_ < "
+                              "peal_blocks_.end; peal_at_ += peal_blocks_.stride)");
+    fprintf(out, "    peal_tile peal_tile_;\n"
+                 "    peal_shaped_tile_<peal_box_>(peal_launch_, peal_at_, &peal_tile_);\n"
+                 "    const peal_deep_range_ peal_window_ = peal_rounds_::around(peal_launch_, "
+                 "peal_tile_, peal_box_::deep);\n"
+                 "    peal_rounds_::fetch(peal_launch_, peal_window_);\n"
+                 "    peal_rounds_::fetch_rim(peal_launch_, peal_window_);\n"
+                 "    peal_fetched_();\n"
+                 "#pragma unroll 1\n");
+    peal_cuda_block_open(out,
+                         "for (int peal_step_ = 1; peal_step_ <= peal_box_::deep; peal_step_++)");
+    fprintf(out, "    const peal_deep_range_ peal_part_ = peal_rounds_::part(peal_launch_, "
+                 "peal_tile_, peal_step_);\n"
+                 "    __syncthreads();\n");
+    fprintf(out, "#pragma unroll 1\n");
+    peal_cuda_block_open(out, "for (int peal_x_ = peal_rounds_::first_x(peal_part_); peal_x_ < "
+                              "peal_part_.hi[0]; peal_x_ += peal_rounds_::each(0))");
+    fprintf(out, "#pragma unroll 1\n");
+    peal_cuda_block_open(out, "for (int peal_y_ = peal_rounds_::first_y(peal_part_); peal_y_ < "
+                              "peal_part_.hi[1]; peal_y_ += peal_rounds_::each(1))");
+    fprintf(out, "#pragma unroll 1\n");
+    peal_cuda_block_open(out, has_planes ? "for (int peal_z_ = peal_part_.lo[2]; peal_z_ < "
+                                           "peal_part_.hi[2]; peal_z_ += peal_rounds_::each(2))"
+                                         : "for (int peal_z_ = 0, peal_once_ = 1; peal_once_; "
+                                           "peal_once_ = 0)");
+    fprintf(out, "        const int peal_place_ = peal_rounds_::place(peal_launch_, peal_window_, "
+                 "peal_x_, peal_y_, peal_z_);\n");
+    peal_cuda_deep_call_print(p->schedule, p->task, &chain, out);
+    for (int k = 0; k < 4; k++) /* three axes, and the steps */
+        peal_cuda_block_close(out);
+    fprintf(out, "    __syncthreads();\n"
+                 "    peal_rounds_::store(peal_launch_, peal_tile_, peal_window_);\n"
+                 "    __syncthreads();\n");
+    peal_cuda_block_close(out);
+    peal_cuda_body_close(out);
+    return status;
+}
+
 peal_status peal_cuda_trampoline_print(const peal_cuda_task_printer *p,
                                        const peal_cuda_entry *entry, peal_cuda_variant variant,
                                        const char **out_text)
@@ -169,7 +222,8 @@ peal_status peal_cuda_trampoline_print(const peal_cuda_task_printer *p,
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = peal_cuda_text_open(p->source->arena, &text, &bytes);
-    peal_status status = peal_cuda_variant_is_shaped(variant)
+    peal_status status = variant == PEAL_CUDA_DEEP ? print_deep(p, out)
+                         : peal_cuda_variant_is_shaped(variant)
                              ? print_shaped(p, variant, out)
                              : print_kernel(p, entry, variant, out);
 

@@ -88,7 +88,7 @@ static void print_entry(const peal_cuda_entry *entry, int index, FILE *out)
 
 static void print_shaped_entry(const peal_cuda_entry *entry, int index, FILE *out)
 {
-    for (int v = PEAL_CUDA_SHAPED; v <= PEAL_CUDA_SHAPED_NO_REDUCTION; v++) {
+    for (int v = PEAL_CUDA_SHAPED; v <= PEAL_CUDA_DEEP; v++) {
         if (!entry->text[v])
             continue;
         print_pseudo_file(index, out);
@@ -168,8 +168,7 @@ static void print_unit(const peal_cuda_source *source, bool fused, FILE *out)
             "#include <peal/reduce.h>\n%s"
             "static_assert(sizeof(peal_launch) == %zu, \"peal_launch\");\n\n",
             source->needs.counted ? "#define PEAL_COUNTED 1\n" : "",
-            fused ? "#include <peal/shaped.h>\n#include <peal/staged.h>\n" : "",
-            sizeof(peal_launch));
+            fused ? "#include <peal/shaped.h>\n#include <peal/deep.h>\n" : "", sizeof(peal_launch));
     print_expressions(source, out);
     for (int i = 0; i < source->entry_count; i++)
         if (!source->entry[i].is_users)

@@ -75,7 +75,8 @@ static void note_adds(order *o, const peal_cuda_work_item *item, peal_fused_part
 
 /* For each pair of kinds: the least number of work items that lie, within a round, between a work
  * item of the first kind and the latest one of the second kind before it. So far may the second
- * one's block be behind. All blocks begin a round together. Only what others do not wait for
+ * one's block be behind. All blocks begin a round, and a section of the list, together. Only what
+ * others do not wait for
  * (`serves`) may be behind: a block that is up to date has also read what a peer may overwrite
  * after the next message. */
 static void find_distances(order *o)
@@ -91,6 +92,8 @@ static void find_distances(order *o)
     }
     for (int r = 0; r < fused->count; r++) {
         unsigned short *distance = &o->distance[fused->item[r].kind * kinds];
+        for (int k = 0; k < kinds && r == fused->plain; k++)
+            latest[k] = -1;
         for (int k = 0; k < kinds; k++)
             if (latest[k] >= 0 && r - latest[k] - 1 < distance[k])
                 distance[k] = (unsigned short)(r - latest[k] - 1);
@@ -112,6 +115,8 @@ static void find_singles(order *o, peal_arena *arena)
     for (int r = 0; r < fused->count; r++) {
         const peal_cuda_work_item *item = &fused->item[r];
         unsigned short *single = &o->single[item->kind * services];
+        for (int s = 0; s < services && r == fused->plain; s++)
+            latest[s] = -1;
         for (int s = 0; s < services; s++)
             if (latest[s] >= 0 && r - latest[s] - 1 < single[s])
                 single[s] = (unsigned short)(r - latest[s] - 1);

@@ -176,11 +176,13 @@ peal_status peal_cuda_fused_build(peal_cuda_plan *plan, int slot)
 
     for (int r = 0; r < plan->rank_count && !status; r++) {
         status = check_items(plan, &kernel->rank[r]);
-        if (!status)
-            of[r] = demand_of(&kernel->rank[r]);
+        kernel->rank[r].plain = kernel->rank[r].count;
     }
     if (status)
         return status;
+    peal_cuda_deep_find(plan, kernel);
+    for (int r = 0; r < plan->rank_count; r++)
+        of[r] = demand_of(&kernel->rank[r]);
     choose_cyclic(plan, kernel, of);
     peal_cuda_fused_calls calls = {.shapes = peal_cuda_fused_shape(kernel, plan->rank_count,
                                                                    plan->device, plan->arena),

@@ -5,6 +5,8 @@
  *   record.c          records launches as work items
  *   footprint.c       what the blocks of a work item read and write
  *   reduction_ring.c  memory that lets folds be some steps behind
+ *   deep.c            finds steps that a block runs without asking others
+ *   deep_choice.c     how many of them, and on which tiles
  *   build.c           conducts the rest: how many blocks each rank has, the kernel, its lists
  *   shapes.c          prints what the compiler may know of the launches
  *   partition.c       which part of a work item each block runs
@@ -18,7 +20,10 @@
 #define PEAL_CUDA_FUSED_H
 
 #include "backends/cuda/codegen/device/fused_launch.h"
+#include "backends/cuda/codegen/task_traits.h"
 #include "backends/cuda/lower/plan.h"
+
+#include <stdio.h>
 
 /* Whether an architecture (major * 10 + minor) has what the kernel is written with: cp.async. */
 static inline bool peal_cuda_fused_compiles(int architecture)
@@ -49,6 +54,21 @@ enum { PEAL_CUDA_WORK_ITEM_TOUCHES = 256 };
 /* Boxes of a launch that has a shape; one of more boxes is run by the general function. */
 enum { PEAL_CUDA_SHAPED_BOXES = 4 };
 
+/* Shared memory of a block that is the dispatcher's. */
+enum { PEAL_CUDA_DISPATCHER_BYTES = 28 * 1024 };
+
+/* A round of several steps of a task, as one work item (deep.c). */
+enum { PEAL_CUDA_LEAST_DEEP = 3 };
+typedef struct peal_cuda_deep {
+    peal_cuda_chain chain;
+    int axes;
+    int steps;     /* odd */
+    int wraps[3];  /* points of the domain where a window goes beyond its periodic end; 0 */
+    int extent[3]; /* of a tile; a block has one */
+    int64_t window_bytes;
+    bool chunks; /* lines of a window are copied by 16 bytes */
+} peal_cuda_deep;
+
 typedef struct peal_cuda_work_item {
     peal_launch launch;
     int number;      /* of the function that runs it */
@@ -68,7 +88,8 @@ typedef struct peal_cuda_work_item {
     const peal_schedule_task *task; /* if its tiles may be cut in any way; or NULL */
     const peal_schedule *schedule;
     bool partials;
-    int shape;  /* -1: none, a general function runs it */
+    int shape;                  /* -1: none, a general function runs it */
+    const peal_cuda_deep *deep; /* NULL: it is of one step */
     int serves; /* the task whose result it folds or sends while other blocks go on; -1: none */
     bool alone; /* the dispatcher waits and adds to flags for it, these amounts: */
     uint64_t quantum[PEAL_LAUNCH_WRITES];
@@ -96,8 +117,12 @@ enum { PEAL_CUDA_KINDS = 128 }; /* of a round's work items: the kernel keeps kin
 typedef struct peal_cuda_fused {
     peal_cuda_work_item *item;
     int count, room;
+    int plain;    /* those that were recorded; behind them is a section with deep rounds, if any */
     int *at_step; /* by recorded step, and behind the last: its first work item */
     int step_room;
+    int *deep_at; /* by recorded step: its first work item, counted from the begin of the section
+                     with deep rounds; -1: it begins within a round. NULL: there is no such section
+                   */
     const struct peal_cuda_dispatcher *dispatcher;
     peal_cuda_touch *touch; /* room for those of the work item that is being recorded */
     bool *served;           /* by op: the latest work item that it was recorded in is done aside */
@@ -182,6 +207,23 @@ void peal_cuda_footprint_note_waits(const peal_cuda_rank *rank, peal_cuda_work_i
 /* shapes.c: gives work items their shapes. Returns the shapes' text, in the arena. */
 const char *peal_cuda_fused_shape(peal_cuda_fused_kernel *kernel, int rank_count,
                                   const peal_device *device, peal_arena *arena);
+
+/* shapes.c: whether the compiler may know the work item's shape, and whether two have the same. */
+bool peal_cuda_fused_can_shape(const peal_cuda_work_item *item);
+bool peal_cuda_fused_is_same_shape(const peal_cuda_work_item *a, const peal_cuda_work_item *b);
+
+/* deep.c: appends a section with deep rounds, where options.deep asks for them and there are such
+ * steps. */
+void peal_cuda_deep_find(const peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel);
+/* Prints what device/deep.h is told of a round's box. */
+void peal_cuda_deep_print(const peal_cuda_work_item *item, FILE *out);
+
+/* deep_choice.c: the deepest round of at most options.deep steps whose windows have room or, where
+ * that says nothing, the one that is predicted to be the fastest, for `length` steps like `item`
+ * and so many blocks that run tiles. NULL: there is none, or plain steps are as fast. */
+const peal_cuda_deep *peal_cuda_deep_choose(const peal_cuda_plan *plan,
+                                            const peal_cuda_work_item *item,
+                                            const peal_cuda_deep *found, int length, int workers);
 
 /* partition.c: chooses which work items are cyclic, for a kernel with so many blocks. */
 void peal_cuda_partition_cyclic(peal_cuda_fused *fused, unsigned blocks);

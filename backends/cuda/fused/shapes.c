@@ -17,14 +17,14 @@ enum { MOST_SHAPES = 24 };
 /* Staging: shared memory for what up to MOST_BUFFERS tiles read, one of them being run and the
  * others being copied. Tiles of two axes have all that the dispatcher leaves. Tiles of three axes
  * have TILE_BYTES: boxes that need more are better off with the rest as the SM's cache. */
-enum { TILE_BYTES = 19584, MOST_BUFFERS = 4, DISPATCHER_BYTES = 28 * 1024 };
+enum { TILE_BYTES = 19584, MOST_BUFFERS = 4 };
 
 static int64_t room_of(const peal_cuda_sm *sm, const peal_cuda_work_item *item)
 {
     int room = 0;
 
     if (sm && peal_cuda_task_axes(item->task) == 2)
-        room = sm->shared_bytes / PEAL_FUSED_BLOCKS - sm->shared_block - DISPATCHER_BYTES;
+        room = sm->shared_bytes / PEAL_FUSED_BLOCKS - sm->shared_block - PEAL_CUDA_DISPATCHER_BYTES;
     return room > TILE_BYTES ? room : TILE_BYTES;
 }
 
@@ -37,7 +37,7 @@ static int most_of(const peal_cuda_work_item *item)
 _Static_assert((int)PEAL_CUDA_SHAPED_BOXES < (int)PEAL_FUSED_COUNTERS,
                "a counter a box, behind one for all");
 
-static bool can_shape(const peal_cuda_work_item *item)
+bool peal_cuda_fused_can_shape(const peal_cuda_work_item *item)
 {
     const peal_launch *launch = &item->launch;
 
@@ -78,13 +78,14 @@ static bool is_same_store(const peal_launch *x, const peal_launch *y, int index)
            a->view == b->view && a->bytes == b->bytes;
 }
 
-static bool is_same(const peal_cuda_work_item *a, const peal_cuda_work_item *b)
+bool peal_cuda_fused_is_same_shape(const peal_cuda_work_item *a, const peal_cuda_work_item *b)
 {
     const peal_launch *x = &a->launch, *y = &b->launch;
 
-    if (a->number != b->number || x->box_count != y->box_count || x->aligned != y->aligned ||
-        x->remote_store_count != y->remote_store_count || a->cyclic != b->cyclic ||
-        a->dynamic != b->dynamic || most_of(a) != most_of(b) || x->adds != y->adds ||
+    if (a->number != b->number || a->deep != b->deep || x->box_count != y->box_count ||
+        x->aligned != y->aligned || x->remote_store_count != y->remote_store_count ||
+        a->cyclic != b->cyclic || a->dynamic != b->dynamic || most_of(a) != most_of(b) ||
+        x->adds != y->adds ||
         memcmp(x->stride, y->stride, (size_t)a->task->access_count * sizeof(x->stride[0])) != 0)
         return false;
     for (int i = 0; i < x->box_count; i++)
@@ -165,8 +166,8 @@ static void print_stage(peal_cuda_fused_kernel *kernel, const peal_cuda_work_ite
                         const peal_launch_box *box, FILE *out)
 {
     long long place[PEAL_LAUNCH_VIEWS] = {0};
-    int64_t bytes = lay_out_stage(item, box, place);
-    int buffers = buffers_of(kernel, item, bytes);
+    int64_t bytes = item->deep ? item->deep->window_bytes : lay_out_stage(item, box, place);
+    int buffers = item->deep ? 2 : buffers_of(kernel, item, bytes);
     bool dynamic = item->dynamic && buffers > 1 && !box->sends && !box->waits;
 
     if (buffers * bytes > kernel->stage_bytes)
@@ -178,6 +179,8 @@ static void print_stage(peal_cuda_fused_kernel *kernel, const peal_cuda_work_ite
             "        return (unsigned char *)peal_stage_ + turn * %lld;\n    }\n",
             (long long)bytes);
     print_constants("int", "place", place, item->task->access_count, out);
+    if (item->deep)
+        peal_cuda_deep_print(item, out);
 }
 
 static void print_box(peal_cuda_fused_kernel *kernel, const peal_cuda_work_item *item, int shape,
@@ -193,13 +196,13 @@ static void print_box(peal_cuda_fused_kernel *kernel, const peal_cuda_work_item 
         step[k] = box->tile_step[k];
     }
     fprintf(out,
-            "/* %s: %lld x %lld x %lld points in tiles of %lld x %lld x %lld%s */\n"
+            "/* %s: %lld x %lld x %lld points in tiles of %lld x %lld x %lld%s%s */\n"
             "struct peal_box_%d_%d_ {\n"
             "    enum : unsigned { index = %d, first = %u, blocks = %u };\n"
             "    enum : int { lead = %d, cyclic = %d };\n",
             item->task->name, length[0], length[1], length[2], extent[0], extent[1], extent[2],
-            box->sends ? ", parts of messages" : "", shape, index, index, box->first, box->blocks,
-            box->lead, item->cyclic);
+            box->sends ? ", parts of messages" : "", item->deep ? ", deep rounds" : "", shape,
+            index, index, box->first, box->blocks, box->lead, item->cyclic);
     print_constants("int", "length", length, PEAL_AXES, out);
     print_constants("int", "extent", extent, PEAL_AXES, out);
     print_constants("unsigned", "count", count, PEAL_AXES, out);
@@ -295,6 +298,8 @@ static void print_shape(peal_cuda_fused_kernel *kernel, const peal_cuda_work_ite
             ? PEAL_CUDA_SHAPED_NO_REDUCTION
             : PEAL_CUDA_SHAPED;
 
+    variant = item->deep ? PEAL_CUDA_DEEP : variant;
+
     for (int b = 0; b < launch->box_count; b++)
         print_box(kernel, item, shape, b, out);
     for (int b = 0; b < launch->box_count; b++)
@@ -318,9 +323,9 @@ static int shape_of(peal_cuda_fused_kernel *kernel, const peal_cuda_work_item *i
 {
     int s = 0;
 
-    if (!can_shape(item))
+    if (!peal_cuda_fused_can_shape(item))
         return -1;
-    while (s < kernel->shapes && !is_same(known[s], item))
+    while (s < kernel->shapes && !peal_cuda_fused_is_same_shape(known[s], item))
         s++;
     if (s == MOST_SHAPES)
         return -1;

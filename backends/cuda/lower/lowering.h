@@ -26,6 +26,8 @@ typedef enum peal_cuda_network {
 /* The most bytes that the last block of a task copies for its messages. Larger copies are a kernel
  * of their own. */
 enum { PEAL_CUDA_FUSED_COPY_BYTES = 1 << 17 };
+/* Steps of a deep round, at most. */
+enum { PEAL_CUDA_DEEPEST = 63 };
 
 typedef struct peal_cuda_options {
     peal_cuda_signal signal;
@@ -39,6 +41,8 @@ typedef struct peal_cuda_options {
     bool launches_early; /* a kernel of a graph is launched while the one before still runs */
     int marks;           /* that the walk may be ahead of the device (lane.h) */
     int steps;           /* the least number of steps in a graph; 0: not forced */
+    int deep; /* mode fused: most steps of a deep round (fused/deep.c); 1, 2: there are none;
+                 0: it is chosen */
     const struct peal_cuda_dispatcher *dispatcher; /* mode fused (fused/dispatchers/) */
     int blocks;           /* mode fused: at most so many on an SM; 0: as many as it holds */
     int64_t plain_points; /* from so many points on, tiles that wait for nothing and send nothing

@@ -61,6 +61,7 @@ typedef struct peal_tile {
     int peal_odd_;   /* its first column is the second one of a pair in memory */
     int peal_at_[3]; /* the first point of this thread in it */
     int peal_lo_[3]; /* lo: a kernel may change a copy, which is no whole tile then */
+    int peal_hi_[3]; /* hi, of a tile of a deep round */
 } peal_tile;
 
 typedef struct peal_strides_ {

@@ -27,8 +27,9 @@ enum {
 
 /* Kinds of whole tiles (loops.h): of two axes, of three, and *flat* ones of three, which tasks have
  * that read nothing beside a point along z. Their extents, and how many neighbouring columns a
- * thread has in tiles of two axes and in flat ones. */
-enum { PEAL_WHOLE_2 = 2, PEAL_WHOLE_3 = 3, PEAL_WHOLE_FLAT = 4 };
+ * thread has in tiles of two axes and in flat ones. In a *deep* one (deep.h) a thread has one
+ * point, and threads may have the same. */
+enum { PEAL_WHOLE_2 = 2, PEAL_WHOLE_3 = 3, PEAL_WHOLE_FLAT = 4, PEAL_WHOLE_DEEP = 5 };
 enum {
     PEAL_WHOLE_2_X = 128,
     PEAL_WHOLE_2_Y = 16,

@@ -36,7 +36,8 @@ static_assert(1 << PEAL_WHOLE_DOWN_3_ == PEAL_WHOLE_3_Y, "tile");
 static_assert(PEAL_WHOLE_COLUMNS << PEAL_WHOLE_ACROSS_FLAT_ == PEAL_WHOLE_FLAT_X, "tile");
 static_assert(1 << PEAL_WHOLE_DOWN_FLAT_ == PEAL_WHOLE_FLAT_Y, "tile");
 
-/* Points of a whole tile of that kind along an axis, and neighbouring columns of its threads. */
+/* Points of a whole tile of that kind along an axis, and rows (or planes) and neighbouring columns
+ * of its threads. */
 static __device__ constexpr int peal_whole_extent_(int kind, int axis)
 {
     return axis == 0              ? kind == PEAL_WHOLE_2   ? PEAL_WHOLE_2_X
@@ -48,6 +49,13 @@ static __device__ constexpr int peal_whole_extent_(int kind, int axis)
            : kind == PEAL_WHOLE_2 ? 1
            : kind == PEAL_WHOLE_3 ? PEAL_WHOLE_3_Z
                                   : PEAL_WHOLE_FLAT_Z;
+}
+static __device__ constexpr int peal_whole_rows_(int kind)
+{
+    return kind == PEAL_WHOLE_DEEP ? 1
+           : kind == PEAL_WHOLE_2  ? PEAL_WHOLE_ROWS_2_
+           : kind == PEAL_WHOLE_3  ? PEAL_WHOLE_ROWS_3_
+                                   : PEAL_WHOLE_FLAT_Z;
 }
 static __device__ constexpr int peal_whole_columns_(int kind)
 {
@@ -66,6 +74,13 @@ static __device__ __forceinline__ int peal_exponent_(int n, int most)
 static __device__ __forceinline__ int peal_runs_whole_(const peal_tile &tile, int axes)
 {
     const int kind = tile.peal_whole_;
+
+    if (kind == PEAL_WHOLE_DEEP)
+        return tile.lo[0] == tile.peal_lo_[0] && tile.lo[1] == tile.peal_lo_[1] &&
+                       tile.lo[2] == tile.peal_lo_[2] && tile.hi[0] == tile.peal_hi_[0] &&
+                       tile.hi[1] == tile.peal_hi_[1] && tile.hi[2] == tile.peal_hi_[2]
+                   ? kind
+                   : 0;
     const bool whole = kind != 0 && (kind == PEAL_WHOLE_2) == (axes == 2) &&
                        tile.lo[0] == tile.peal_lo_[0] && tile.lo[1] == tile.peal_lo_[1] &&
                        tile.lo[2] == tile.peal_lo_[2] &&
@@ -149,13 +164,14 @@ static __device__ __forceinline__ int peal_least_(int a, int b)
 #define PEAL_FOR_2D(peal_tile_, peal_x_, peal_y_)                                                  \
     for (int peal_y_##_whole_ = peal_runs_whole_(peal_tile_, 2),                                   \
              peal_y_##_bits_ = peal_across_2_(peal_tile_),                                         \
-             peal_x_##_columns_ = peal_y_##_whole_ ? PEAL_WHOLE_COLUMNS : 1, peal_y_##_once_ = 1;  \
+             peal_x_##_columns_ = peal_whole_columns_(peal_y_##_whole_), peal_y_##_once_ = 1;      \
          peal_y_##_once_; peal_y_##_once_ = 0)                                                     \
         PEAL_ACROSS_(peal_tile_, 0, peal_x_, peal_y_##_whole_,                                     \
                      peal_thread_() & ((1 << peal_y_##_bits_) - 1), peal_y_##_bits_)               \
-    PEAL_UNROLL_4_ PEAL_MARCH_(peal_tile_, 1, peal_y_, peal_y_##_whole_, PEAL_WHOLE_ROWS_2_,       \
-                               PEAL_WHOLE_ROWS_2_, peal_thread_() >> peal_y_##_bits_,              \
-                               8 - peal_y_##_bits_)                                                \
+    PEAL_UNROLL_4_ PEAL_MARCH_(peal_tile_, 1, peal_y_, peal_y_##_whole_,                           \
+                               peal_whole_rows_(peal_y_##_whole_),                                 \
+                               peal_whole_rows_(peal_y_##_whole_),                                 \
+                               peal_thread_() >> peal_y_##_bits_, 8 - peal_y_##_bits_)             \
         _Pragma("unroll") for (int peal_x_##_column_ = 0; peal_x_##_column_ < peal_x_##_columns_;  \
                                peal_x_##_column_++)                                                \
             PEAL_PLACE_(peal_tile_, 0, peal_x_, peal_y_##_whole_, peal_x_##_column_)
@@ -172,9 +188,9 @@ static __device__ __forceinline__ int peal_least_(int a, int b)
     PEAL_ACROSS_(peal_tile_, 0, peal_x_, peal_z_##_whole_,                                         \
                  peal_thread_() & ((1 << peal_z_##_bits_) - 1), peal_z_##_bits_)                   \
     PEAL_UNROLL_1_                                                                                 \
-    PEAL_MARCH_(peal_tile_, 2, peal_z_, peal_z_##_whole_,                                          \
-                peal_z_##_whole_ == PEAL_WHOLE_FLAT ? PEAL_WHOLE_FLAT_Z : PEAL_WHOLE_ROWS_3_,      \
-                peal_z_##_whole_ == PEAL_WHOLE_FLAT ? PEAL_WHOLE_FLAT_Z : PEAL_WHOLE_ONCE_3_,      \
+    PEAL_MARCH_(peal_tile_, 2, peal_z_, peal_z_##_whole_, peal_whole_rows_(peal_z_##_whole_),      \
+                peal_z_##_whole_ == PEAL_WHOLE_3 ? PEAL_WHOLE_ONCE_3_                              \
+                                                 : peal_whole_rows_(peal_z_##_whole_),             \
                 peal_thread_() >> (peal_z_##_bits_ + peal_z_##_down_),                             \
                 8 - peal_z_##_bits_ - peal_z_##_down_)                                             \
     _Pragma("unroll") for (int peal_x_##_column_ = 0; peal_x_##_column_ < peal_x_##_columns_;      \
