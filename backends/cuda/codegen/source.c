@@ -2,6 +2,7 @@
  * tasks whose texts are equal share a kernel. */
 #include "backends/cuda/codegen/task_printer.h"
 #include "backends/cuda/codegen/task_traits.h"
+#include "backends/cuda/codegen/tile_loops.h"
 #include "backends/cuda/codegen/translation_unit.h"
 
 #include <string.h>
@@ -63,7 +64,9 @@ static peal_status describe_user_kernel(const peal_cuda_task_printer *p, peal_cu
         [PEAL_CUDA_COMMUNICATION_FREE_NO_REDUCTION] = free && reduces,
         [PEAL_CUDA_SHAPED] = shapes,
         [PEAL_CUDA_SHAPED_NO_REDUCTION] = shapes && reduces,
-        [PEAL_CUDA_DEEP] = shapes && peal_cuda_task_chains(p->schedule, p->task, &chain),
+        [PEAL_CUDA_DEEP] =
+            shapes && peal_cuda_task_chains(p->schedule, p->task, &chain) &&
+            peal_cuda_kernel_loops_alone(&p->source->files, p->task->kernel, p->source->arena),
     };
     for (int v = 0; v < PEAL_CUDA_VARIANTS && !status; v++)
         if (wanted[v])

@@ -41,24 +41,41 @@ static bool find_wrap(const peal_cuda_work_item *item, const peal_cuda_chain *ch
     return lo == 0 && box->lo[axis] == 0 && box->hi[axis] == hi;
 }
 
-/* Whether the work item may be a step of a deep round. */
-static bool is_step(const peal_cuda_work_item *item, peal_cuda_deep *deep)
+/* Why the work item, of a task whose tiles may be cut, is no step of a deep round; NULL: it may be.
+ */
+static const char *objection(const peal_cuda_work_item *item, peal_cuda_deep *deep)
 {
     const peal_launch *launch = &item->launch;
 
-    if (!peal_cuda_fused_can_shape(item) || item->partials || launch->box_count != 1 ||
-        launch->wait_count > 0 || launch->write_count > 0 || launch->evaluate ||
-        !peal_cuda_task_chains(item->schedule, item->task, &deep->chain))
-        return false;
+    if (!peal_cuda_task_chains(item->schedule, item->task, &deep->chain))
+        return "does not write one field, pointwise, that is swapped with one that it reads around "
+               "each point";
+    if (!item->deepens)
+        return "does more with its tile than PEAL_FOR_2D or PEAL_FOR_3D";
+    if (launch->wait_count > 0 || launch->write_count > 0)
+        return "has messages";
+    if (item->partials)
+        return "has a reduction in each step";
+    if (launch->evaluate)
+        return "has an argument that changes";
+    if (launch->box_count != 1)
+        return "has borders that are run apart";
+    if (!peal_cuda_fused_can_shape(item))
+        return "has no shape that is known before";
     for (int k = 0; k < 3; k++)
         if (!find_wrap(item, &deep->chain, k, &deep->wraps[k]))
-            return false;
+            return "reads beyond a periodic end, and does not cover the domain";
     const long long *stride = launch->stride[deep->chain.read];
     int64_t size = (int64_t)peal_type_bytes(
         item->schedule->array[item->task->access[deep->chain.read].array].type);
     deep->axes = peal_cuda_task_axes(item->task);
     deep->chunks = !deep->wraps[0] && stride[0] * size % 16 == 0 && stride[1] * size % 16 == 0;
-    return true;
+    return NULL;
+}
+
+static bool is_step(const peal_cuda_work_item *item, peal_cuda_deep *deep)
+{
+    return item->task && !objection(item, deep);
 }
 
 /* Whether `b` is the step behind `a`. */
@@ -353,6 +370,54 @@ static void add_section(const peal_cuda_plan *plan, peal_cuda_fused *fused, cons
     fused->deep_at = NULL;
 }
 
+/* Why no step of the recording begins a run: what the last step says that has one task, and no
+ * reduction if there is such a step. */
+static const char *find_objection(const peal_cuda_plan *plan, const peal_cuda_fused *fused,
+                                  int steps)
+{
+    const peal_cuda_work_item *found = NULL;
+    const char *why = NULL;
+
+    for (int s = 0; s < steps; s++) {
+        const peal_cuda_work_item *item = NULL;
+        int tasks = 0;
+        peal_cuda_deep deep = {.steps = 0};
+        for (int i = fused->at_step[s]; i < fused->at_step[s + 1]; i++)
+            if (fused->item[i].task) {
+                item = &fused->item[i];
+                tasks++;
+            }
+        if (tasks != 1 || (found && !found->partials && item->partials))
+            continue;
+        found = item;
+        why = objection(item, &deep);
+    }
+    if (!found)
+        return "no deep rounds: no step is of one task alone";
+    return peal_arena_print(plan->arena, "no deep rounds: `%s` (line %d) %s", found->task->name,
+                            found->task->source.line,
+                            why ? why : "has too few such steps one after the other");
+}
+
+static void note_runs(const peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel, const run *runs,
+                      int count)
+{
+    const peal_cuda_fused *fused = &kernel->rank[0];
+    const peal_cuda_deep *deep = runs[0].deep;
+    const peal_cuda_work_item *item = &fused->item[kernel_of(fused, runs[0].begin)];
+
+    for (int i = 0; i < count; i++) {
+        const peal_cuda_work_item *step = &fused->item[kernel_of(fused, runs[i].begin)];
+        int length = runs[i].end - runs[i].begin;
+        kernel->saved +=
+            peal_cuda_deep_saves(plan, step, runs[i].deep, length) * length / (double)kernel->steps;
+    }
+    kernel->deep_note = peal_arena_print(
+        plan->arena, "deep rounds: a block runs %d steps of `%s` (line %d) on %d x %d x %d points",
+        deep->steps, item->task->name, item->task->source.line, deep->extent[0], deep->extent[1],
+        deep->extent[2]);
+}
+
 void peal_cuda_deep_find(const peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel)
 {
     peal_cuda_fused *fused = &kernel->rank[0];
@@ -361,34 +426,45 @@ void peal_cuda_deep_find(const peal_cuda_plan *plan, peal_cuda_fused_kernel *ker
     run runs[RUNS];
     peal_cuda_deep found;
 
+    if (steps == 0 || !plan->options.dispatcher->has_parts ||
+        (plan->options.deep && plan->options.deep < LEAST_STEPS))
+        return;
+    kernel->deep_note = "no deep rounds: other ranks have parts of the domain";
     for (int k = 0; k < PEAL_RANK_AXES; k++)
         if (schedule->rank_dims[k] > 1)
             return;
-    if (plan->rank_count > 1 || steps == 0 || !plan->options.dispatcher->has_parts ||
-        (plan->options.deep && plan->options.deep < LEAST_STEPS))
-        return;
     int workers =
         plan->device->sm_count - peal_cuda_partition_serve(fused, (unsigned)plan->device->sm_count);
+    kernel->deep_note = NULL;
     for (int step = 0; count < RUNS; step = runs[count++].end) {
         memset(&found, 0, sizeof(found));
         run *r = &runs[count];
         if (!find_run(fused, steps, step, &found, r))
             break;
+        const peal_cuda_work_item *item = &fused->item[kernel_of(fused, r->begin)];
         int length = r->end - r->begin;
         for (int i = 0; i < count && !r->deep; i++)
             if (runs[i].deep->steps < length &&
-                peal_cuda_fused_is_same_shape(&fused->item[kernel_of(fused, r->begin)],
-                                              &fused->item[kernel_of(fused, runs[i].begin)]))
+                peal_cuda_fused_is_same_shape(item, &fused->item[kernel_of(fused, runs[i].begin)]))
                 r->deep = runs[i].deep;
         if (!r->deep)
-            r->deep = peal_cuda_deep_choose(plan, &fused->item[kernel_of(fused, r->begin)], &found,
-                                            length, workers > 0 ? workers : 1);
-        if (!r->deep)
+            r->deep = peal_cuda_deep_choose(plan, item, &found, length, workers > 0 ? workers : 1);
+        if (!r->deep) {
+            kernel->deep_note = peal_arena_print(
+                plan->arena,
+                "no deep rounds: of `%s` (line %d) they have no room, or are not predicted to gain",
+                item->task->name, item->task->source.line);
             return;
+        }
         r->safe = is_overwritten(fused, r);
     }
-    if (count > 0)
-        add_section(plan, fused, runs, count, steps);
+    if (count == 0) {
+        kernel->deep_note = find_objection(plan, fused, steps);
+        return;
+    }
+    add_section(plan, fused, runs, count, steps);
+    if (fused->deep_at)
+        note_runs(plan, kernel, runs, count);
 }
 
 /* ---- printing ---- */

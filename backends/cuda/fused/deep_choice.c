@@ -91,7 +91,7 @@ static const double of_plain = 2.9, of_plain_point = 1 / 3000.0, of_round = 2.6,
                     of_point = 1 / 3500.0;
 /* So much less has to be predicted. */
 static const double worth_while = 0.8;
-enum { MOST_CHOSEN = 15, LEAST_CHOSEN_ROWS = 4, LEAST_CHOSEN_BYTES = 4 };
+enum { LEAST_CHOSEN = 5, MOST_CHOSEN = 15, LEAST_CHOSEN_ROWS = 4, LEAST_CHOSEN_BYTES = 4 };
 
 /* What the steps of a run of `length` take. */
 static double cost_of(const peal_cuda_plan *plan, const peal_cuda_deep *deep,
@@ -120,6 +120,7 @@ const peal_cuda_deep *peal_cuda_deep_choose(const peal_cuda_plan *plan,
     int64_t size = (int64_t)peal_type_bytes(
         item->schedule->array[item->task->access[found->chain.read].array].type);
     int most = plan->options.deep ? plan->options.deep : MOST_CHOSEN;
+    int fewest = plan->options.deep ? PEAL_CUDA_LEAST_DEEP : LEAST_CHOSEN;
 
     if (!sm || (!plan->options.deep && (found->axes != 2 || size < LEAST_CHOSEN_BYTES ||
                                         found->chain.rows < LEAST_CHOSEN_ROWS)))
@@ -127,8 +128,7 @@ const peal_cuda_deep *peal_cuda_deep_choose(const peal_cuda_plan *plan,
     most = most < length ? most : length - 1;
     double least = worth_while * cost_of(plan, &best, box, size, length);
     *deep = *found;
-    for (deep->steps = most - (most % 2 == 0); deep->steps >= PEAL_CUDA_LEAST_DEEP;
-         deep->steps -= 2) {
+    for (deep->steps = most - (most % 2 == 0); deep->steps >= fewest; deep->steps -= 2) {
         if (!choose_tiles(box, size, workers,
                           sm->shared_bytes - sm->shared_block - PEAL_CUDA_DISPATCHER_BYTES, deep))
             continue;
@@ -140,4 +140,17 @@ const peal_cuda_deep *peal_cuda_deep_choose(const peal_cuda_plan *plan,
     }
     *deep = best;
     return deep->steps >= PEAL_CUDA_LEAST_DEEP ? deep : NULL;
+}
+
+double peal_cuda_deep_saves(const peal_cuda_plan *plan, const peal_cuda_work_item *item,
+                            const peal_cuda_deep *deep, int length)
+{
+    int64_t size = (int64_t)peal_type_bytes(
+        item->schedule->array[item->task->access[deep->chain.read].array].type);
+    peal_cuda_deep plain = {.steps = 1};
+    const peal_launch_box *box = &item->launch.box[0];
+    double before = cost_of(plan, &plain, box, size, length);
+    double now = cost_of(plan, deep, box, size, length);
+
+    return now < before ? 1 - now / before : 0;
 }

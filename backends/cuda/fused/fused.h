@@ -86,6 +86,7 @@ typedef struct peal_cuda_work_item {
     int64_t step;
     int kind;                       /* work items of a kind have the same partitions */
     const peal_schedule_task *task; /* if its tiles may be cut in any way; or NULL */
+    bool deepens;                   /* there is a text of it for rounds of several steps */
     const peal_schedule *schedule;
     bool partials;
     int shape;                  /* -1: none, a general function runs it */
@@ -142,6 +143,8 @@ typedef struct peal_cuda_fused_kernel {
     peal_fused *parameter; /* by rank; of the launch, as the device has it, with `more` behind it */
     peal_fused_span *more; /* spans behind the first, if there is one rank */
     int64_t steps;         /* recorded, where they are marked */
+    double saved;          /* share of a step's time, by deep rounds, as predicted */
+    const char *deep_note; /* what has them, or why nothing does */
     int shapes;
     const struct peal_cuda_sm *sm; /* NULL: not known */
     int stage_bytes;               /* dynamic shared memory, for staging */
@@ -224,6 +227,9 @@ void peal_cuda_deep_print(const peal_cuda_work_item *item, FILE *out);
 const peal_cuda_deep *peal_cuda_deep_choose(const peal_cuda_plan *plan,
                                             const peal_cuda_work_item *item,
                                             const peal_cuda_deep *found, int length, int workers);
+/* The share of the time of `length` steps that rounds save, as predicted. */
+double peal_cuda_deep_saves(const peal_cuda_plan *plan, const peal_cuda_work_item *item,
+                            const peal_cuda_deep *deep, int length);
 
 /* partition.c: chooses which work items are cyclic, for a kernel with so many blocks. */
 void peal_cuda_partition_cyclic(peal_cuda_fused *fused, unsigned blocks);

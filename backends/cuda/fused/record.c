@@ -181,6 +181,7 @@ void peal_cuda_fused_add(peal_cuda_rank *rank, CUfunction function, unsigned blo
     if (group && group->kind == PEAL_CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL &&
         group->task->mergeable && rank->op[launch->op].kernel->shapes) {
         item->task = group->task;
+        item->deepens = rank->op[launch->op].kernel->deepens;
         item->first_blocks = peal_cuda_partition_first_blocks(launch, blocks);
         item->partials = group->partials;
     }

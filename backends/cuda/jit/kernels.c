@@ -126,6 +126,7 @@ static peal_status bind_task(const peal_cuda_kernels *kernels, const peal_cuda_t
     out->device_arguments = entry->device_arguments;
     out->number = peal_cuda_fused_number(entry->entry, PEAL_CUDA_FUSED_FULL);
     out->shapes = source->text[PEAL_CUDA_SHAPED] != NULL;
+    out->deepens = source->text[PEAL_CUDA_DEEP] != NULL;
     out->light = source->is_light;
     peal_status status = find_variants(kernels, entry->entry, out);
     if (!status)

@@ -25,7 +25,8 @@ typedef struct peal_cuda_task_kernel {
     int threads[3]; /* block shape, x fastest, of launches whose tiles are free: at most 1024 in
                        all. Exact tiles: PEAL_CUDA_TASK_THREADS in a row. */
     int number;     /* mode fused: the dispatcher's, of the full variant (peal_cuda_fused_number) */
-    bool shapes;    /* mode fused: may be compiled for launches of known shape */
+    bool shapes;    /* mode fused: may be compiled for launches of known shape, */
+    bool deepens;   /* and for rounds of several steps */
     int full_blocks, no_reduction_blocks; /* resident blocks an SM, by the driver */
     int full_registers, no_reduction_registers;
     /* Arrays whose first element the task's expressions read on the device, in the order of
