@@ -67,7 +67,7 @@ peal_status predict_modes(const peal_options *options, const peal_backend_ops *b
                                      .diagnostics = diagnostics};
         status = peal_predict(&desc, &out->mode[mode]);
         out->known[mode] = !status;
-        step_s[mode] = status ? 0 : out->mode[mode].step_s;
+        step_s[mode] = status ? 0 : out->mode[mode].step_s * (1 - line[mode].rehearsal.saved);
     }
     out->fastest = peal_prediction_fastest(machine, step_s);
     return status;

@@ -95,6 +95,19 @@ static void print_mode(const mode_line *line, peal_mode mode)
     }
 }
 
+/* What a backend says of a mode beside. */
+static void print_note(const mode_line *line, peal_mode mode)
+{
+    const peal_rehearsal *found = &line->rehearsal;
+
+    if (!line->can || !found->note[0])
+        return;
+    printf("%-9s %s", peal_mode_name(mode), found->note);
+    if (found->saved > 0)
+        printf("; by prediction they save %.0f %% of a step", 100 * found->saved);
+    putchar('\n');
+}
+
 static void print_modes(const peal_machine *machine, const mode_line line[PEAL_MODE_COUNT],
                         const mode_predictions *predictions)
 {
@@ -113,6 +126,8 @@ static void print_modes(const peal_machine *machine, const mode_line line[PEAL_M
     else
         puts(
             "auto      yes      takes what `peal tune` has found, or what is predicted: --machine");
+    for (int mode = 0; mode < PEAL_MODE_COUNT; mode++)
+        print_note(&line[mode], (peal_mode)mode);
     if (unknown < machine->ranks)
         printf("Of graph and fused only ranks 0 to %d were tried out.\n", unknown - 1);
     puts("Peers and addresses are known before the run. A start looks at what memory is in reach"
@@ -172,6 +187,10 @@ static json_t *json_of_mode(const mode_line *line, peal_mode mode)
     json_object_set_new(item, "reasons", reasons);
     if (line->can)
         json_object_set_new(item, "ranks_tried", json_integer(line->rehearsal.first_unknown));
+    if (line->can && line->rehearsal.note[0])
+        json_object_set_new(item, "note", json_string(line->rehearsal.note));
+    if (line->can && line->rehearsal.saved > 0)
+        json_object_set_new(item, "saved", json_real(line->rehearsal.saved));
     return item;
 }
 

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/codegen/device/fused_launch.h"
 #include "backends/cuda/executor.h"
+#include "backends/cuda/fused/fused.h"
 #include "backends/cuda/lower/plan.h"
 
 #include <stdlib.h>
@@ -415,21 +416,28 @@ static peal_status no_memory(const peal_backend_desc *desc)
                        "no memory");
 }
 
-static peal_status try_to_rehearse(const peal_backend_desc *desc, peal_arena *arena)
+static peal_status try_to_rehearse(const peal_backend_desc *desc, peal_arena *arena,
+                                   peal_backend_rehearsal *out)
 {
     PEAL_ARENA_GUARD(arena, return no_memory(desc));
     peal_device device = gpu_of(REHEARSED);
     peal_cuda_plan *plan = NULL;
     peal_status status = make(desc, 0, desc->rank_count, &device, arena, &plan);
+    if (!status && plan->fused) {
+        out->saved = plan->fused[0].saved;
+        snprintf(out->note, sizeof(out->note), "%s",
+                 plan->fused[0].deep_note ? plan->fused[0].deep_note : "");
+    }
     if (!status)
         peal_cuda_plan_destroy(plan);
     return status;
 }
 
-peal_status peal_cuda_rehearse(const peal_backend_desc *desc)
+peal_status peal_cuda_rehearse(const peal_backend_desc *desc, peal_backend_rehearsal *out)
 {
     peal_arena *arena = peal_arena_create();
-    peal_status status = arena ? try_to_rehearse(desc, arena) : no_memory(desc);
+    *out = (peal_backend_rehearsal){.saved = 0};
+    peal_status status = arena ? try_to_rehearse(desc, arena, out) : no_memory(desc);
 
     peal_arena_destroy(arena);
     return status;

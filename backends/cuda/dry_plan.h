@@ -20,6 +20,6 @@ peal_status peal_cuda_dry_plan_compile(const peal_backend_desc *desc, peal_arena
 /* Makes the plan of desc's ranks, in one process, and throws it away: what speaks against its mode,
  * graph or fused, is reported as it would be when a run begins (PEAL_E_GRAPH_MODE_NOT_APPLICABLE).
  * Nothing is compiled. */
-peal_status peal_cuda_rehearse(const peal_backend_desc *desc);
+peal_status peal_cuda_rehearse(const peal_backend_desc *desc, peal_backend_rehearsal *out);
 
 #endif

@@ -66,8 +66,13 @@ static peal_status rehearse_process(const peal_rehearsal_desc *desc, peal_compil
                                         .allow_outside = desc->allow_outside,
                                         .lowering = desc->lowering,
                                         .diagnostics = own};
-        if (desc->backend->rehearse(&plan))
+        peal_backend_rehearsal found;
+        if (desc->backend->rehearse(&plan, &found))
             take(own, process, out);
+        if (!out->note[0])
+            snprintf(out->note, sizeof(out->note), "%s", found.note);
+        if (process == 0 || found.saved < out->saved)
+            out->saved = found.saved;
         if (!out->refused && has_no_memory(own))
             status = no_memory(desc);
     }

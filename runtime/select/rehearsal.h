@@ -29,6 +29,8 @@ typedef struct peal_rehearsal {
     peal_code code;
     char text[240];    /* refused: why, without the mode's name */
     char change[160];  /* what would help; "": nothing is known */
+    double saved;      /* as in peal_backend_rehearsal, of the process that saves least */
+    char note[240];    /* the same, of the first */
     int first_unknown; /* ranks from this one on were not tried out; the machine's ranks: all were
                         */
 } peal_rehearsal;

@@ -112,6 +112,24 @@ class Limits(unittest.TestCase):
         code, out, _ = self.cuda("explain", "-n", "3", "--set", "m=900")
         self.assertRegex(out, r"(?m)^fused +yes")
 
+    def test_deep_rounds(self):
+        """What runs several steps at a time, or why nothing does, by line; auto heeds what that saves."""
+        self.cuda("explain")
+        jacobi, machine = os.path.join(ROOT, "samples", "jacobi2d"), os.path.join(ROOT, "machines", "h200x4.yaml")
+        small = (jacobi, "-n", "1", "--backend", "cuda", "--set", "nx=256", "--set", "ny=256", "--machine", machine)
+        for words, note, auto in (
+                (small, r"deep rounds: a block runs \d+ steps of `relax` \(line 16\) on \d+ x \d+ x 1 points; by prediction they save \d+ % of a step", "fused"),
+                ((*small, "--set", "report=1"), r"no deep rounds: `relax` \(line 16\) has a reduction in each step", "graph"),
+                ((jacobi, "-n", "2", *small[3:]), r"no deep rounds: other ranks have parts of the domain", "fused")):
+            with self.subTest(words):
+                code, out, err = peal("explain", *words)
+                self.assertEqual((code, err), (0, ""))
+                self.assertRegex(out, r"(?m)^fused +" + note + "$")
+                self.assertRegex(out, rf"(?m)^auto +yes +takes {auto} ")
+        _, data, _ = peal_json("explain", *small, "--json")
+        fused = {mode["mode"]: mode for mode in data["modes"]}["fused"]
+        self.assertTrue(0.3 < fused["saved"] < 1 and fused["note"].startswith("deep rounds: "))
+
     @unittest.skipIf("ASAN_OPTIONS" in os.environ, "a sanitizer reserves more")
     def test_what_does_not_fit_is_not_kept(self):
         """Launches beyond those that fit take no memory: they would be gigabytes here."""

@@ -233,6 +233,12 @@ typedef struct peal_backend_result {
     double cpu_seconds; /* of the thread that drives a device; 0: the ranks' own threads */
 } peal_backend_result;
 
+/* What a rehearsal finds beside errors. */
+typedef struct peal_backend_rehearsal {
+    double saved;   /* share of a step's time, by running several as one, as far as is predicted */
+    char note[240]; /* of what runs so, or why nothing does; "": there is nothing to say */
+} peal_backend_rehearsal;
+
 typedef struct peal_backend_ops {
     size_t size; /* sizeof(peal_backend_ops) */
     const char *name;
@@ -247,7 +253,7 @@ typedef struct peal_backend_ops {
      * (PEAL_E_GRAPH_MODE_NOT_APPLICABLE). Of desc, mode, ranks with their schedules, lowering,
      * allow_outside and diagnostics are looked at. Nothing is compiled. NULL: create refuses
      * nothing of that kind. */
-    peal_status (*rehearse)(const peal_backend_desc *desc);
+    peal_status (*rehearse)(const peal_backend_desc *desc, peal_backend_rehearsal *out);
     /* Runs setup if `setup`, then up to `steps` iterations, then finish if `finish`; returns at
      * once where the mode has threads of its own, else runs to the end. The caller has done the
      * start handshake. */
