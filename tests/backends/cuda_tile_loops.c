@@ -23,8 +23,8 @@ static void what_only_loops_is_found(void **state)
 {
     (void)state;
     assert_true(loops(HEAD LOOP "}"));
-    assert_true(loops(HEAD "PEAL_FOR_3D_EVEN ( t, x, y, z, 1) PEAL_AT(b, x, y, z) = 0; }"));
-    assert_true(loops(HEAD "PEAL_FOR_2D_INSIDE(t, x, y, in, 0, 9, 0, 9) { if (in) {} } }"));
+    assert_true(loops(HEAD "PEAL_FOR_3D ( t, x, y, z) PEAL_AT(b, x, y, z) = 0; }"));
+    assert_true(loops(HEAD "PEAL_FOR_2D_INSIDE(t, x, y, in, 0, 9, 0, 9) {} }"));
     assert_true(loops(HEAD "/* t.lo, } */ // t\n" LOOP "(void)\"} t\"; }"));
     assert_true(loops("#define LEFT(u, x, y) PEAL_AT(u, (x) - 1, y)\n" HEAD LOOP "}"));
     assert_true(loops("PEAL_KERNEL(other)(peal_tile t) { PEAL_ONE(t) {} }\n" HEAD LOOP "}"));
@@ -44,6 +44,10 @@ static void what_does_more_is_not(void **state)
         "peal_tile s = t; PEAL_FOR_2D(s, x, y) PEAL_AT(b, x, y) = 0; }",
         "helper(t); }",
         "PEAL_FOR_2D(t, x, y) { if (y == (t).hi[1]) {} } }",
+        "PEAL_FOR_2D_EVEN(t, x, y, 1) PEAL_AT(b, x, y) = 0; }",
+        "PEAL_FOR_2D(t, x, y) { if (x > 3) PEAL_AT(b, x, y) = 0; } }",
+        "PEAL_FOR_2D(t, x, y) { if_ = x; while (0) {} } }",
+        "\n#include \"more.c\"\n" LOOP "}",
         LOOP, /* no end */
     };
     char text[512];

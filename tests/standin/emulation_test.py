@@ -70,6 +70,7 @@ PARTS_STARTS = "1,3,2,7,1,12,-1"
 PARTS_MODES = [("graph", ""), ("graph", "steps=40,lanes=2"), ("fused", "blocks=2,steps=6"), ("fused", "blocks=2,steps=40")]
 # Deep rounds: their plain steps lie where a launch ends, and where something looks at the older field.
 DEEP = {"deep": ["steps=43"], "deep ": ["old=1"], "deep  ": ["pace=1", "steps=30"], "jacobi2d": ["nx=40", "ny=34", "steps=90", "report=30"],
+        "chain_rim": [], "chain_self": [], "chain_pairs": [], "chain_gaps": [],
         "heat3d": ["steps=40", "report=13"], "halo/short": ["nx=61", "ny=43", "steps=107", "report=25"], "denoise": []}
 DEEP_MODES = [("fused", "blocks=2,steps=6,deep=3"), ("fused", "deep=5", "jitter=50000"), ("fused", "deep=9")]
 # Processes that pretend to be on several hosts: processes, hosts, starts.
@@ -238,7 +239,7 @@ def check_deep(options, folder, counts):
     for turn, (name, words) in enumerate(DEEP.items()):
         if options.only in f"{name} rounds":
             words = [f"spec={path_of(options, name.strip())}", *(f"set={word}" for word in words)]
-            modes = DEEP_MODES if turn == 0 else share.taken(DEEP_MODES, 3, turn)
+            modes = DEEP_MODES if turn == 0 else share.taken(DEEP_MODES, 3, turn) if "chain" not in name else DEEP_MODES[-1:]
             lines += lines_of([(f"{name} rounds", words), (f"{name} rounds in parts", [*words, f"starts={PARTS_STARTS}"])], 1, modes)
     judge(lines, run(options, folder, 1, lines), counts)
 

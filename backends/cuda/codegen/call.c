@@ -157,28 +157,55 @@ void peal_cuda_check_print(const peal_schedule_task *task, const char *signature
     fprintf(out, "%s>(peal_kernel_%s));\n", text, task->kernel);
 }
 
+/* The calls for `rows` points of a thread, and then where their results go: no load waits for a
+ * store. */
+static void print_rows(const peal_schedule *schedule, const peal_schedule_task *task, int rows,
+                       const char *type, FILE *out)
+{
+    fprintf(out, "        const int peal_place_ = peal_rounds_::place(peal_launch_, peal_window_, "
+                 "peal_x_, peal_v_, peal_w_);\n");
+    for (int i = 0; i < rows; i++) {
+        char tile[32];
+        snprintf(tile, sizeof(tile), "peal_row_%d_", i);
+        fprintf(out,
+                "        %s peal_own_%d_;\n"
+                "        const peal_tile %s = peal_rounds_::point(peal_launch_, peal_x_, peal_v_, "
+                "peal_w_, %d);\n        ",
+                type, i, tile, i);
+        print_call(schedule, task, PEAL_CUDA_DEEP, tile, false, out);
+    }
+    for (int i = 0; i < rows; i++)
+        fprintf(
+            out,
+            "        peal_rounds_::window(peal_step_)[peal_place_ + %d * peal_rounds_::APART] = "
+            "peal_own_%d_;\n",
+            i, i);
+}
+
 void peal_cuda_deep_call_print(const peal_schedule *schedule, const peal_schedule_task *task,
                                const peal_cuda_chain *chain, FILE *out)
 {
     const char *type = type_of(schedule, task->access[chain->read].array);
+    bool has_planes = peal_cuda_task_axes(task) == 3;
 
-    for (int i = 0; i < chain->rows; i++) {
-        char tile[32];
-        snprintf(tile, sizeof(tile), "peal_row_%d_", i);
-        fprintf(
-            out,
-            "        %s peal_own_%d_;\n"
-            "        const peal_tile %s = peal_rounds_::point(peal_launch_, peal_part_, peal_x_, "
-            "peal_y_, peal_z_, %d);\n        ",
-            type, i, tile, i);
-        print_call(schedule, task, PEAL_CUDA_DEEP, tile, false, out);
-    }
-    for (int i = 0; i < chain->rows; i++)
-        fprintf(out,
-                "        if (peal_rounds_::has(peal_part_, peal_y_, peal_z_, %d))\n"
-                "            peal_rounds_::window(peal_step_)[peal_place_ + %d * "
-                "peal_rounds_::APART] = peal_own_%d_;\n",
-                i, i, i);
+    peal_cuda_block_open(out, "if (peal_rounds_::is_tall(peal_part_))");
+    fprintf(out, "        const int peal_v_ = peal_rounds_::begin(peal_part_, 1, peal_y_);\n"
+                 "        const int peal_w_ = peal_rounds_::begin(peal_part_, 2, peal_z_);\n");
+    print_rows(schedule, task, chain->rows, type, out);
+    peal_cuda_block_else(out);
+    fprintf(
+        out,
+        "        const int peal_end_ = peal_%c_ + peal_box_::rows < peal_part_.hi[%d] ? peal_%c_ "
+        "+ peal_box_::rows : peal_part_.hi[%d];\n",
+        has_planes ? 'z' : 'y', has_planes ? 2 : 1, has_planes ? 'z' : 'y', has_planes ? 2 : 1);
+    fprintf(out, "#pragma unroll 1\n");
+    peal_cuda_block_open(out, "for (int peal_i_ = peal_%c_; peal_i_ < peal_end_; peal_i_++)",
+                         has_planes ? 'z' : 'y');
+    fprintf(out, "        const int peal_v_ = %s, peal_w_ = %s;\n",
+            has_planes ? "peal_y_" : "peal_i_", has_planes ? "peal_i_" : "peal_z_");
+    print_rows(schedule, task, 1, type, out);
+    peal_cuda_block_close(out);
+    peal_cuda_block_close(out);
 }
 
 void peal_cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *task,

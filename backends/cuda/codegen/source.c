@@ -97,9 +97,12 @@ static bool is_same_kernel(const peal_cuda_entry *a, const peal_cuda_entry *b)
 {
     const char *const *x = a->text, *const *y = b->text;
 
-    return strcmp(x[PEAL_CUDA_FULL], y[PEAL_CUDA_FULL]) == 0 &&
-           (!x[PEAL_CUDA_SHAPED] || !y[PEAL_CUDA_SHAPED] ||
-            strcmp(x[PEAL_CUDA_SHAPED], y[PEAL_CUDA_SHAPED]) == 0);
+    if (strcmp(x[PEAL_CUDA_FULL], y[PEAL_CUDA_FULL]) != 0)
+        return false;
+    for (int v = PEAL_CUDA_SHAPED; v <= PEAL_CUDA_DEEP; v++)
+        if (x[v] && y[v] && strcmp(x[v], y[v]) != 0)
+            return false;
+    return true;
 }
 
 /* A variant and the one without reductions that follows it. */

@@ -223,8 +223,10 @@ bool peal_cuda_task_chains(const peal_schedule *schedule, const peal_schedule_ta
             return false;
         out->read = i;
         out->rows = rows_of(access);
-        memcpy(out->low, low, sizeof(low));
-        memcpy(out->high, high, sizeof(high));
+        for (int k = 0; k < PEAL_AXES; k++) { /* a window has the tile itself */
+            out->low[k] = low[k] < 0 ? low[k] : 0;
+            out->high[k] = high[k] > 0 ? high[k] : 0;
+        }
     }
     return out->read >= 0 && written->swap_group >= 0 &&
            peal_cuda_access_is_moved(schedule, &task->access[out->written]) &&

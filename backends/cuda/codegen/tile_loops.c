@@ -1,6 +1,7 @@
-/* Whether a kernel does nothing with its tile but loop over the tile's points, as its text says. In
- * a deep round (device/deep.h) each thread has a tile of its own, of one point: what is done once a
- * tile, or counts on the tile's extents, would be done otherwise there. */
+/* Whether a kernel does nothing with its tile but loop over all of the tile's points, as its text
+ * says. In a deep round (device/deep.h) each thread has a tile of its own, of one point: what is
+ * done once a tile, or counts on the tile's extents, would be done otherwise there; and a point
+ * that is left out would have any value, where plain steps let it have its old one. */
 #include "backends/cuda/codegen/tile_loops.h"
 
 #include <ctype.h>
@@ -119,9 +120,8 @@ static bool has_macros(const char *text, const char *tile, size_t tile_length)
 /* Whether the word at `at`, a tile's name, is the first argument of a loop over its points. */
 static bool is_in_loop(const char *text, const char *at)
 {
-    static const char *const loops[] = {"PEAL_FOR_2D",        "PEAL_FOR_3D",
-                                        "PEAL_FOR_2D_EVEN",   "PEAL_FOR_3D_EVEN",
-                                        "PEAL_FOR_2D_INSIDE", "PEAL_FOR_3D_INSIDE"};
+    static const char *const loops[] = {"PEAL_FOR_2D", "PEAL_FOR_3D", "PEAL_FOR_2D_INSIDE",
+                                        "PEAL_FOR_3D_INSIDE"};
 
     while (at > text && isspace((unsigned char)at[-1]))
         at--;
@@ -134,6 +134,18 @@ static bool is_in_loop(const char *text, const char *at)
         at--;
     for (size_t i = 0; i < sizeof(loops) / sizeof(loops[0]); i++)
         if (strlen(loops[i]) == (size_t)(end - at) && !strncmp(loops[i], at, strlen(loops[i])))
+            return true;
+    return false;
+}
+
+/* Whether a word may leave out points, of those that a kernel has to write. */
+static bool branches(const char *word, size_t length)
+{
+    static const char *const words[] = {"if",    "switch", "while",   "goto",
+                                        "break", "return", "continue"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strlen(words[i]) == length && !strncmp(word, words[i], length))
             return true;
     return false;
 }
@@ -164,9 +176,10 @@ static bool loops_alone(const char *text, const char *parameters, const char *ti
         return false;
     for (const char *word = find_word(body, end, &length); word;
          word = find_word(word + length, end, &length))
-        if (length == tile_length && !strncmp(word, tile, length) && !is_in_loop(text, word))
+        if (branches(word, length) ||
+            (length == tile_length && !strncmp(word, tile, length) && !is_in_loop(text, word)))
             return false;
-    return true;
+    return !memchr(body, '#', (size_t)(end - body));
 }
 
 bool peal_cuda_kernel_loops_alone(const peal_kernel_files *files, const char *kernel,

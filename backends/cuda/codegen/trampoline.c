@@ -202,8 +202,6 @@ static peal_status print_deep(const peal_cuda_task_printer *p, FILE *out)
                                            "peal_part_.hi[2]; peal_z_ += peal_rounds_::each(2))"
                                          : "for (int peal_z_ = 0, peal_once_ = 1; peal_once_; "
                                            "peal_once_ = 0)");
-    fprintf(out, "        const int peal_place_ = peal_rounds_::place(peal_launch_, peal_window_, "
-                 "peal_x_, peal_y_, peal_z_);\n");
     peal_cuda_deep_call_print(p->schedule, p->task, &chain, out);
     for (int k = 0; k < 4; k++) /* three axes, and the steps */
         peal_cuda_block_close(out);

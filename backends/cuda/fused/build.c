@@ -142,7 +142,12 @@ static peal_status build_rank(peal_cuda_rank *rank, peal_cuda_fused *fused, peal
     peal_cuda_tickets tickets = {.count = 0};
 
     fused->kind_item = PEAL_ARENA_ARRAY(rank->plan->arena, int, fused->count + 1);
-    if (!peal_cuda_block_deps_build(rank, fused, &deps))
+    bool fits = peal_cuda_block_deps_build(rank, fused, &deps);
+    if (!fits && fused->deep_at) { /* too many kinds: plain steps alone may do */
+        peal_cuda_deep_give_up(fused);
+        fits = peal_cuda_block_deps_build(rank, fused, &deps);
+    }
+    if (!fits)
         return refuse(rank->plan, peal_arena_print(rank->plan->arena,
                                                    "a period has %d kinds of launches, %d fit",
                                                    fused->kinds, PEAL_CUDA_KINDS));

@@ -5,21 +5,17 @@
  * Such steps are a run: each is one launch of the same task, which reads what the step before wrote
  * and overwrites what that one read, and copies within the rank to images of these fields. A round
  * of an odd number of them is one work item. It reads and writes what its first step does, and
- * leaves the older of the two fields as it was when the round began: so behind it comes another
- * step of the task, before anything else looks at that field. The section ends with a plain step,
- * and a launch does, too. */
+ * leaves the older of the two fields as it was when the round began; where images are copied in
+ * front of the task, the newer one's are left, too. So a run ends with plain steps, one or two, as
+ * a launch does that ends amid it: then both fields and all images are as plain steps leave them.
+ */
+#include "backends/cuda/fused/deep.h"
 #include "backends/cuda/fused/dispatchers/dispatcher.h"
 
 #include <string.h>
 
 enum { LEAST_STEPS = PEAL_CUDA_LEAST_DEEP, RUNS = 64 };
-
-/* Steps [begin, end) of the recording. safe: no plain step need follow a round at its end. */
-typedef struct run {
-    int begin, end;
-    bool safe;
-    const peal_cuda_deep *deep;
-} run;
+enum { SHAPES_OF_ROUNDS = 4 }; /* different ones: each is a function that is compiled */
 
 /* ---- which steps ---- */
 
@@ -51,8 +47,8 @@ static const char *objection(const peal_cuda_work_item *item, peal_cuda_deep *de
         return "does not write one field, pointwise, that is swapped with one that it reads around "
                "each point";
     if (!item->deepens)
-        return "does more with its tile than PEAL_FOR_2D or PEAL_FOR_3D";
-    if (launch->wait_count > 0 || launch->write_count > 0)
+        return "does more with its tile than PEAL_FOR_2D or PEAL_FOR_3D, or branches";
+    if (launch->wait_count > 0 || launch->write_count > 0 || !item->images)
         return "has messages";
     if (item->partials)
         return "has a reduction in each step";
@@ -103,8 +99,7 @@ static bool repeats(const peal_cuda_work_item *a, const peal_cuda_work_item *b)
                   (size_t)a->launch.remote_store_count * sizeof(a->launch.remote_store[0])) == 0;
 }
 
-/* The storage that a step of a run writes, or (`read`) reads around its points. */
-static int space_of(const peal_cuda_work_item *item, const peal_cuda_chain *chain, bool read)
+int peal_cuda_deep_space(const peal_cuda_work_item *item, const peal_cuda_chain *chain, bool read)
 {
     int i = 0;
 
@@ -115,21 +110,10 @@ static int space_of(const peal_cuda_work_item *item, const peal_cuda_chain *chai
     return item->touch[i].space;
 }
 
-static bool touches(const peal_cuda_work_item *item, int space)
-{
-    for (int i = 0; i < item->touch_count; i++)
-        if (item->touch[i].space == space)
-            return true;
-    return false;
-}
-
 /* Whether the work item only copies points of one storage to their images. */
 static bool copies_images(const peal_cuda_work_item *item, int space)
 {
-    const peal_launch *launch = &item->launch;
-
-    if (item->serves >= 0 || launch->list_count == 0 || launch->wait_count > 0 ||
-        launch->write_count > 0 || launch->skip || item->touch_count == 0)
+    if (item->task || !item->images || !item->copies || item->touch_count == 0)
         return false;
     for (int i = 0; i < item->touch_count; i++)
         if (item->touch[i].space != space)
@@ -154,221 +138,56 @@ static int find_step(const peal_cuda_fused *fused, int step, peal_cuda_deep *dee
     }
     for (int i = begin; i < end && found >= 0; i++)
         if (i != found &&
-            !copies_images(&fused->item[i], space_of(&fused->item[found], &deep->chain, i < found)))
+            !copies_images(&fused->item[i],
+                           peal_cuda_deep_space(&fused->item[found], &deep->chain, i < found)))
             return -1;
     return found;
 }
 
-/* The same, of a step that has one. */
-static int kernel_of(const peal_cuda_fused *fused, int step)
+int peal_cuda_deep_kernel(const peal_cuda_fused *fused, int step)
 {
     peal_cuda_deep deep = {.steps = 0};
 
     return find_step(fused, step, &deep);
 }
 
-/* Whether what first touches the older field behind a run, within the recording, is the task
- * itself, which overwrites it. Copies to its images may come before. */
-static bool is_overwritten(const peal_cuda_fused *fused, const run *r)
+/* Whether a step whose windows go beyond the domain's end has images there. */
+static bool has_images(const peal_cuda_fused *fused, int step, const peal_cuda_deep *deep)
 {
-    const peal_cuda_chain *chain = &r->deep->chain;
-    const peal_cuda_work_item *last = &fused->item[kernel_of(fused, r->end - 1)];
-    int older = space_of(last, chain, true);
+    bool any = !deep->wraps[0] && !deep->wraps[1] && !deep->wraps[2];
 
-    for (int i = fused->at_step[r->end]; i < fused->plain; i++) {
-        const peal_cuda_work_item *item = &fused->item[i];
-        if (touches(item, older))
-            return item->task == last->task && item->launch.box_count == 1 &&
-                   item->launch.view[chain->written] == last->launch.view[chain->read] &&
-                   item->launch.view[chain->read] == last->launch.view[chain->written] &&
-                   !memcmp(item->launch.box[0].lo, last->launch.box[0].lo,
-                           sizeof(last->launch.box[0].lo)) &&
-                   !memcmp(item->launch.box[0].hi, last->launch.box[0].hi,
-                           sizeof(last->launch.box[0].hi));
-    }
-    return false;
+    for (int i = fused->at_step[step]; i < fused->at_step[step + 1]; i++)
+        any |= fused->item[i].copies;
+    return any;
 }
 
 /* The first step from `step` on that begins a run, and where that ends; false: there is none. */
 static bool find_run(const peal_cuda_fused *fused, int steps, int step, peal_cuda_deep *deep,
-                     run *out)
+                     peal_cuda_deep_run *out)
 {
     peal_cuda_deep other = {.steps = 0};
 
     for (int begin = step; begin < steps; begin++) {
         int end = begin + 1, item[3];
         item[1] = find_step(fused, begin, deep);
-        if (item[1] < 0)
+        if (item[1] < 0 || !has_images(fused, begin, deep))
             continue;
         for (item[0] = -1; end < steps; end++, item[0] = item[1], item[1] = item[2]) {
             item[2] = find_step(fused, end, &other);
-            if (item[2] < 0 ||
+            if (item[2] < 0 || item[2] - fused->at_step[end] != item[1] - fused->at_step[end - 1] ||
                 !follows(&fused->item[item[1]], &fused->item[item[2]], &deep->chain) ||
                 (item[0] >= 0 && !repeats(&fused->item[item[0]], &fused->item[item[2]])))
                 break;
         }
-        *out = (run){.begin = begin, .end = end};
-        if (end - begin > LEAST_STEPS)
+        int behind = item[1] > fused->at_step[end - 1] ? 2 : 1; /* copies come in front */
+        *out = (peal_cuda_deep_run){.begin = begin, .end = end, .behind = behind};
+        if (end - begin >= LEAST_STEPS + behind)
             return true;
     }
     return false;
 }
 
-/* ---- the section ---- */
-
-static peal_cuda_work_item *append(const peal_cuda_plan *plan, peal_cuda_fused *fused,
-                                   const peal_cuda_work_item *from)
-{
-    peal_cuda_work_item copy = *from; /* the list may move */
-
-    if (fused->count >= fused->room)
-        fused->item = peal_arena_grow(plan->arena, fused->item, &fused->room, sizeof(copy));
-    fused->item[fused->count] = copy;
-    return &fused->item[fused->count++];
-}
-
-/* What a block reads around its tile in a round: as much further as its steps are, and the same of
- * what lies beyond a periodic end at the other one. */
-static void touch_around(const peal_cuda_plan *plan, peal_cuda_work_item *item,
-                         const peal_cuda_deep *deep, const peal_cuda_touch *touch, int space)
-{
-    int turn[3], most[3];
-
-    for (int k = 0; k < 3; k++)
-        most[k] = deep->wraps[k] ? 1 : 0;
-    for (turn[2] = -most[2]; turn[2] <= most[2]; turn[2]++)
-        for (turn[1] = -most[1]; turn[1] <= most[1]; turn[1]++)
-            for (turn[0] = -most[0]; turn[0] <= most[0]; turn[0]++) {
-                peal_reach *reach = PEAL_ARENA_NEW(plan->arena, peal_reach);
-                *reach = *touch->reach;
-                for (int k = 0; k < 3; k++) {
-                    int64_t away = (int64_t)turn[k] * deep->wraps[k];
-                    if (reach->axis[k].fixed)
-                        continue;
-                    reach->axis[k].low += (deep->steps - 1) * deep->chain.low[k] + away;
-                    reach->axis[k].high += (deep->steps - 1) * deep->chain.high[k] + away;
-                }
-                if (item->touch_count == PEAL_CUDA_WORK_ITEM_TOUCHES) {
-                    item->overflows = true;
-                    return;
-                }
-                item->touch[item->touch_count] = *touch;
-                item->touch[item->touch_count].space = space;
-                item->touch[item->touch_count++].reach = reach;
-            }
-}
-
-/* A round touches what its first step does, only more around the tile. Of the field that it writes
- * it reads what no step writes. */
-static void touch_round(const peal_cuda_plan *plan, const peal_cuda_work_item *step,
-                        const peal_cuda_deep *deep, peal_cuda_work_item *item)
-{
-    int written = space_of(step, &deep->chain, false);
-
-    item->touch = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_touch, PEAL_CUDA_WORK_ITEM_TOUCHES);
-    item->touch_count = 0;
-    for (int i = 0; i < step->touch_count; i++) {
-        const peal_cuda_touch *touch = &step->touch[i];
-        if (touch->kind == PEAL_CUDA_TOUCH_REACH && !touch->write) {
-            touch_around(plan, item, deep, touch, touch->space);
-            touch_around(plan, item, deep, touch, written);
-        } else if (item->touch_count < PEAL_CUDA_WORK_ITEM_TOUCHES) {
-            item->touch[item->touch_count++] = *touch;
-        } else {
-            item->overflows = true;
-        }
-    }
-}
-
-/* Rounds that begin with steps alike have the same footprint, and so the same kind. */
-static const peal_cuda_work_item *find_alike(const peal_cuda_fused *fused,
-                                             const peal_cuda_work_item *step,
-                                             const peal_cuda_deep *deep)
-{
-    for (int i = fused->plain; i < fused->count; i++)
-        if (fused->item[i].deep == deep &&
-            !memcmp(fused->item[i].launch.view, step->launch.view, sizeof(step->launch.view)))
-            return &fused->item[i];
-    return NULL;
-}
-
-static void append_round(const peal_cuda_plan *plan, peal_cuda_fused *fused, int step,
-                         const peal_cuda_deep *deep)
-{
-    int kernel = kernel_of(fused, step), last = step + deep->steps - 1;
-    const peal_cuda_work_item *from = &fused->item[kernel];
-    const peal_cuda_work_item *alike = find_alike(fused, from, deep);
-    const peal_cuda_touch *touch = alike ? alike->touch : NULL;
-    int touch_count = alike ? alike->touch_count : 0;
-    peal_cuda_work_item *item = append(plan, fused, from);
-    peal_launch_box *box = &item->launch.box[0];
-
-    item->deep = deep;
-    box->blocks = 1;
-    for (int k = 0; k < 3; k++) {
-        box->extent[k] = deep->extent[k];
-        box->count[k] =
-            (unsigned)((box->hi[k] - box->lo[k] + deep->extent[k] - 1) / deep->extent[k]);
-        box->blocks *= box->count[k];
-        box->tile_step[k] = 0;
-    }
-    box->lead = 0;
-    item->blocks = box->blocks;
-    item->first_blocks = 0;
-    if (alike) {
-        item->touch = (peal_cuda_touch *)touch;
-        item->touch_count = touch_count;
-    } else {
-        touch_round(plan, &fused->item[kernel], deep, item);
-    }
-    for (int i = kernel_of(fused, last) + 1; i < fused->at_step[last + 1]; i++)
-        append(plan, fused, &fused->item[i]);
-}
-
-static void append_steps(const peal_cuda_plan *plan, peal_cuda_fused *fused, int begin, int end)
-{
-    for (int s = begin; s < end; s++) {
-        fused->deep_at[s] = fused->count - fused->plain;
-        for (int i = fused->at_step[s]; i < fused->at_step[s + 1]; i++)
-            append(plan, fused, &fused->item[i]);
-    }
-}
-
-static void append_run(const peal_cuda_plan *plan, peal_cuda_fused *fused, const run *r)
-{
-    int each = r->deep->steps, rounds = (r->end - r->begin) / each;
-    int rest = r->end - r->begin - rounds * each, step = r->begin;
-
-    if (rest == 0 && !r->safe)
-        rounds--;
-    for (int i = 0; i < rounds; i++, step += each) {
-        fused->deep_at[step] = fused->count - fused->plain;
-        append_round(plan, fused, step, r->deep);
-    }
-    append_steps(plan, fused, step, r->end);
-}
-
-static void add_section(const peal_cuda_plan *plan, peal_cuda_fused *fused, const run *runs,
-                        int count, int steps)
-{
-    int step = 0;
-
-    fused->deep_at = PEAL_ARENA_ARRAY(plan->arena, int, steps);
-    for (int s = 0; s < steps; s++)
-        fused->deep_at[s] = -1;
-    for (int i = 0; i < count; i++) {
-        append_steps(plan, fused, step, runs[i].begin);
-        append_run(plan, fused, &runs[i]);
-        step = runs[i].end;
-    }
-    append_steps(plan, fused, step, steps);
-    for (int i = fused->at_step[steps]; i < fused->plain; i++)
-        append(plan, fused, &fused->item[i]);
-    if (fused->count <= PEAL_FUSED_ITEMS)
-        return;
-    fused->count = fused->plain; /* there is no room: plain steps alone */
-    fused->deep_at = NULL;
-}
+/* ---- all of it ---- */
 
 /* Why no step of the recording begins a run: what the last step says that has one task, and no
  * reduction if there is such a step. */
@@ -399,15 +218,28 @@ static const char *find_objection(const peal_cuda_plan *plan, const peal_cuda_fu
                             why ? why : "has too few such steps one after the other");
 }
 
-static void note_runs(const peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel, const run *runs,
-                      int count)
+/* Whether rounds of one run are those that another one found. */
+static bool is_of_sort(const peal_cuda_deep *a, const peal_cuda_deep *found)
+{
+    const peal_cuda_chain *x = &a->chain, *y = &found->chain;
+    bool same = x->read == y->read && x->written == y->written && x->rows == y->rows &&
+                a->axes == found->axes && a->chunks == found->chunks;
+
+    for (int k = 0; k < 3; k++)
+        same &=
+            x->low[k] == y->low[k] && x->high[k] == y->high[k] && a->wraps[k] == found->wraps[k];
+    return same;
+}
+
+static void note_runs(const peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel,
+                      const peal_cuda_deep_run *runs, int count)
 {
     const peal_cuda_fused *fused = &kernel->rank[0];
     const peal_cuda_deep *deep = runs[0].deep;
-    const peal_cuda_work_item *item = &fused->item[kernel_of(fused, runs[0].begin)];
+    const peal_cuda_work_item *item = &fused->item[peal_cuda_deep_kernel(fused, runs[0].begin)];
 
     for (int i = 0; i < count; i++) {
-        const peal_cuda_work_item *step = &fused->item[kernel_of(fused, runs[i].begin)];
+        const peal_cuda_work_item *step = &fused->item[peal_cuda_deep_kernel(fused, runs[i].begin)];
         int length = runs[i].end - runs[i].begin;
         kernel->saved +=
             peal_cuda_deep_saves(plan, step, runs[i].deep, length) * length / (double)kernel->steps;
@@ -423,7 +255,7 @@ void peal_cuda_deep_find(const peal_cuda_plan *plan, peal_cuda_fused_kernel *ker
     peal_cuda_fused *fused = &kernel->rank[0];
     const peal_schedule *schedule = plan->rank[0].schedule;
     int steps = (int)kernel->steps, count = 0;
-    run runs[RUNS];
+    peal_cuda_deep_run runs[RUNS];
     peal_cuda_deep found;
 
     if (steps == 0 || !plan->options.dispatcher->has_parts ||
@@ -436,18 +268,20 @@ void peal_cuda_deep_find(const peal_cuda_plan *plan, peal_cuda_fused_kernel *ker
     int workers =
         plan->device->sm_count - peal_cuda_partition_serve(fused, (unsigned)plan->device->sm_count);
     kernel->deep_note = NULL;
+    int different = 0;
     for (int step = 0; count < RUNS; step = runs[count++].end) {
         memset(&found, 0, sizeof(found));
-        run *r = &runs[count];
+        peal_cuda_deep_run *r = &runs[count];
         if (!find_run(fused, steps, step, &found, r))
             break;
-        const peal_cuda_work_item *item = &fused->item[kernel_of(fused, r->begin)];
-        int length = r->end - r->begin;
+        const peal_cuda_work_item *item = &fused->item[peal_cuda_deep_kernel(fused, r->begin)];
+        int length = r->end - r->begin - r->behind;
         for (int i = 0; i < count && !r->deep; i++)
-            if (runs[i].deep->steps < length &&
-                peal_cuda_fused_is_same_shape(item, &fused->item[kernel_of(fused, runs[i].begin)]))
+            if (runs[i].deep->steps <= length && is_of_sort(runs[i].deep, &found) &&
+                peal_cuda_fused_is_same_shape(
+                    item, &fused->item[peal_cuda_deep_kernel(fused, runs[i].begin)]))
                 r->deep = runs[i].deep;
-        if (!r->deep)
+        if (!r->deep && different++ < SHAPES_OF_ROUNDS)
             r->deep = peal_cuda_deep_choose(plan, item, &found, length, workers > 0 ? workers : 1);
         if (!r->deep) {
             kernel->deep_note = peal_arena_print(
@@ -456,13 +290,12 @@ void peal_cuda_deep_find(const peal_cuda_plan *plan, peal_cuda_fused_kernel *ker
                 item->task->name, item->task->source.line);
             return;
         }
-        r->safe = is_overwritten(fused, r);
     }
     if (count == 0) {
         kernel->deep_note = find_objection(plan, fused, steps);
         return;
     }
-    add_section(plan, fused, runs, count, steps);
+    peal_cuda_deep_add_section(plan, fused, runs, count, steps);
     if (fused->deep_at)
         note_runs(plan, kernel, runs, count);
 }

@@ -25,9 +25,7 @@ static int64_t window_bytes(const peal_cuda_deep *deep, const peal_launch_box *b
     int64_t pitch = (window_along(deep, box, 0, deep->steps) + 2 * each - 2) / each * each;
     int64_t lines = window_along(deep, box, 1, deep->steps);
 
-    if (deep->axes == 2)
-        return pitch * (lines + deep->chain.rows) * size;
-    return pitch * lines * (window_along(deep, box, 2, deep->steps) + deep->chain.rows) * size;
+    return pitch * lines * window_along(deep, box, 2, deep->steps) * size;
 }
 
 /* Points that a block computes in a round, with those that other blocks compute as well. */

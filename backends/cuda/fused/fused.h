@@ -7,6 +7,7 @@
  *   reduction_ring.c  memory that lets folds be some steps behind
  *   deep.c            finds steps that a block runs without asking others
  *   deep_choice.c     how many of them, and on which tiles
+ *   deep_section.c    work items of such rounds
  *   build.c           conducts the rest: how many blocks each rank has, the kernel, its lists
  *   shapes.c          prints what the compiler may know of the launches
  *   partition.c       which part of a work item each block runs
@@ -87,6 +88,7 @@ typedef struct peal_cuda_work_item {
     int kind;                       /* work items of a kind have the same partitions */
     const peal_schedule_task *task; /* if its tiles may be cut in any way; or NULL */
     bool deepens;                   /* there is a text of it for rounds of several steps */
+    bool copies, images;            /* it copies within the rank; only to images, if anything */
     const peal_schedule *schedule;
     bool partials;
     int shape;                  /* -1: none, a general function runs it */
@@ -121,6 +123,8 @@ typedef struct peal_cuda_fused {
     int plain;    /* those that were recorded; behind them is a section with deep rounds, if any */
     int *at_step; /* by recorded step, and behind the last: its first work item */
     int step_room;
+    int *deep_pending; /* by recorded step: how many plain steps have to follow its begin, if it is
+                          reached by deep rounds, before a launch may end */
     int *deep_at; /* by recorded step: its first work item, counted from the begin of the section
                      with deep rounds; -1: it begins within a round. NULL: there is no such section
                    */
@@ -218,6 +222,8 @@ bool peal_cuda_fused_is_same_shape(const peal_cuda_work_item *a, const peal_cuda
 /* deep.c: appends a section with deep rounds, where options.deep asks for them and there are such
  * steps. */
 void peal_cuda_deep_find(const peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel);
+/* deep_section.c: leaves the recorded work items alone. */
+void peal_cuda_deep_give_up(peal_cuda_fused *fused);
 /* Prints what device/deep.h is told of a round's box. */
 void peal_cuda_deep_print(const peal_cuda_work_item *item, FILE *out);
 

@@ -80,8 +80,8 @@ static peal_fused_span span_of(const section *s, int64_t from, int64_t end)
                              .end = (unsigned short)(s->first + s->count)};
 }
 
-/* The spans of steps [from, end): plain steps to where a deep round can begin, deep rounds, and at
- * least one plain step behind the last of them. */
+/* The spans of steps [from, end): plain steps to where a deep round can begin, deep rounds, and
+ * plain steps, as many as there have to be behind a round. */
 static void choose_spans(const peal_cuda_fused_kernel *kernel, int64_t from, int64_t end)
 {
     const peal_cuda_fused *fused = &kernel->rank[0];
@@ -96,16 +96,18 @@ static void choose_spans(const peal_cuda_fused_kernel *kernel, int64_t from, int
         return;
     while (first < end && deep.at[first % deep.steps] < 0)
         first++;
-    while (last > first && !(deep.at[last % deep.steps] >= 0 &&
-                             (last < end || deep.at[(last - 1) % deep.steps] >= 0)))
+    while (last > first &&
+           (deep.at[last % deep.steps] < 0 || end - last < fused->deep_pending[last % deep.steps]))
         last--;
     if (last == first)
         return;
-    if (first > from)
-        span[count++] = span_of(&plain, from, first);
-    span[count++] = span_of(&deep, first, last);
-    if (end > last)
-        span[count++] = span_of(&plain, last, end);
+    const peal_fused_span all[] = {span_of(&plain, from, first), span_of(&deep, first, last),
+                                   span_of(&plain, last, end)};
+    for (int i = 0; i < PEAL_FUSED_SPANS; i++)
+        if (all[i].items > 0)
+            span[count++] = all[i];
+    if (count == 0)
+        return;
     kernel->parameter[0].span = span[0];
     memcpy(kernel->more, span + 1, (size_t)(count - 1) * sizeof(span[0]));
 }

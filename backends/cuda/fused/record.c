@@ -164,6 +164,41 @@ static bool is_alone(const peal_cuda_rank *rank, const peal_cuda_group *group,
     return true;
 }
 
+/* Whether a copy within the rank is to an image of what it copies, at the other end of periodic
+ * axes. */
+static bool is_image(const peal_schedule *schedule, const peal_piece *piece)
+{
+    const peal_box *part = &schedule->array[piece->array].layout.part;
+    bool moved = false;
+
+    if (piece->array != piece->target_array)
+        return false;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        int64_t away = piece->target[k] - piece->source.lo[k];
+        bool wraps = k < PEAL_RANK_AXES && schedule->graph->topology.periodic[k] &&
+                     (away == part->hi[k] - part->lo[k] || away == part->lo[k] - part->hi[k]);
+        if ((away != 0 && !wraps) ||
+            piece->target_extent[k] != piece->source.hi[k] - piece->source.lo[k])
+            return false;
+        moved |= away != 0;
+    }
+    return moved;
+}
+
+static void note_copies(const peal_cuda_rank *rank, const peal_cuda_group *group,
+                        peal_cuda_work_item *item)
+{
+    item->images = true;
+    for (int i = 0; group && i < group->op_count; i++) {
+        const peal_op *op = &rank->schedule->op[group->op[i]];
+        item->copies |= op->kind == PEAL_OP_COPY;
+        item->images &=
+            op->kind == PEAL_OP_LAUNCH || (op->kind == PEAL_OP_COPY && op->copy == PEAL_COPY_LOCAL);
+        for (int p = 0; op->kind == PEAL_OP_COPY && p < op->piece_count; p++)
+            item->images &= is_image(rank->schedule, &op->piece[p]);
+    }
+}
+
 void peal_cuda_fused_add(peal_cuda_rank *rank, CUfunction function, unsigned blocks,
                          const peal_launch *launch, const peal_cuda_group *group)
 {
@@ -176,6 +211,7 @@ void peal_cuda_fused_add(peal_cuda_rank *rank, CUfunction function, unsigned blo
     item->number = number_of(rank, function, launch, group);
     item->blocks = blocks;
     item->serves = serves(rank, group, blocks);
+    note_copies(rank, group, item);
     if (group && group->kind == PEAL_CUDA_GROUP_TASK && peal_cuda_fused_sends_fold(rank, group))
         item->launch.view[0] = item->launch.view[1]; /* messages take it from among the partials */
     if (group && group->kind == PEAL_CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL &&

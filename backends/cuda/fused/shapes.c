@@ -347,9 +347,14 @@ const char *peal_cuda_fused_shape(peal_cuda_fused_kernel *kernel, int rank_count
     kernel->shapes = 0;
     kernel->stage_bytes = 0;
     kernel->sm = peal_cuda_sm_find(10 * device->major + device->minor);
-    for (int r = 0; r < rank_count; r++)
-        for (int i = 0; i < kernel->rank[r].count; i++)
-            kernel->rank[r].item[i].shape = shape_of(kernel, &kernel->rank[r].item[i], known, out);
+    /* Rounds first: they have no general function. */
+    for (int pass = 0; pass < 2; pass++)
+        for (int r = 0; r < rank_count; r++)
+            for (int i = 0; i < kernel->rank[r].count; i++) {
+                peal_cuda_work_item *item = &kernel->rank[r].item[i];
+                if ((item->deep != NULL) == (pass == 0))
+                    item->shape = shape_of(kernel, item, known, out);
+            }
     const char *shapes = peal_cuda_text_close(arena, out, &text);
     return peal_arena_print(arena, "PEAL_SHARED_ROOM_(peal_stage_, %d);\n\n%s", kernel->stage_bytes,
                             shapes);

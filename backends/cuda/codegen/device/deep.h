@@ -50,9 +50,9 @@ template <class type, class box> struct peal_deep_ {
         LINES = peal_deep_most_<box>(1),
         CHUNKS = PITCH / EACH,
         /* A thread has `rows` neighbouring points along the last axis at a time, which are APART in
-         * a window. Behind its last line, or plane, there is room for those that are none. */
+         * a window. */
         APART = box::axes == 2 ? (int)PITCH : PITCH * LINES,
-        POINTS = APART * (peal_deep_most_<box>(box::axes - 1) + box::rows),
+        POINTS = APART * peal_deep_most_<box>(box::axes - 1),
         /* Threads along x, and what is left of them along y. */
         ACROSS = peal_deep_exponent_(peal_deep_most_<box>(0) - box::high(0) + box::low(0),
                                      box::axes == 2 ? 7 : 6),
@@ -241,15 +241,22 @@ template <class type, class box> struct peal_deep_ {
                            : DOWN * (box::axes == 2 ? (int)box::rows : 1);
     }
 
-    /* Whether the point that is `row` behind a thread's first one along the last axis is one. */
-    static __device__ __forceinline__ bool has(const peal_deep_range_ &part, int y, int z, int row)
+    /* Whether a part has as many points along the last axis as a thread has at a time. */
+    static __device__ __forceinline__ bool is_tall(const peal_deep_range_ &part)
     {
-        return row == 0 || (box::axes == 2 ? y : z) + row < part.hi[box::axes - 1];
+        return part.hi[box::axes - 1] - part.lo[box::axes - 1] >= box::rows;
     }
 
-    /* That point, as a whole tile. If it is none, the last one is named in its place. */
-    static __device__ __forceinline__ peal_tile point(const peal_launch &launch,
-                                                      const peal_deep_range_ &part, int x, int y,
+    /* Then, where a thread's points begin along an axis: the last ones of a part begin as far in
+     * front as is needed, and some are computed twice, with the same value. */
+    static __device__ __forceinline__ int begin(const peal_deep_range_ &part, int axis, int at)
+    {
+        const int most = part.hi[axis] - (axis == box::axes - 1 ? (int)box::rows : 1);
+        return at < most ? at : most;
+    }
+
+    /* The point that is `row` further along the last axis, as a whole tile. */
+    static __device__ __forceinline__ peal_tile point(const peal_launch &launch, int x, int y,
                                                       int z, int row)
     {
         const int from[3] = {x, y, z};
@@ -263,9 +270,7 @@ template <class type, class box> struct peal_deep_ {
         tile.hi[3] = launch.box[box::index].hi[3];
 #pragma unroll
         for (int k = 0; k < 3; k++) {
-            int at = from[k];
-            if (k == box::axes - 1 && row > 0)
-                at = at + row < part.hi[k] ? at + row : part.hi[k] - 1;
+            const int at = from[k] + (k == box::axes - 1 ? row : 0);
             tile.lo[k] = tile.peal_lo_[k] = tile.peal_at_[k] = canonical(k, at);
             tile.hi[k] = tile.peal_hi_[k] = tile.lo[k] + 1;
         }

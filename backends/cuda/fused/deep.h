@@ -1,0 +1,22 @@
+/* Between the files of deep rounds. */
+#ifndef PEAL_CUDA_FUSED_DEEP_H
+#define PEAL_CUDA_FUSED_DEEP_H
+
+#include "backends/cuda/fused/fused.h"
+
+/* Steps [begin, end) of the recording that may be rounds, of which the last `behind` are plain. */
+typedef struct peal_cuda_deep_run {
+    int begin, end, behind;
+    const peal_cuda_deep *deep;
+} peal_cuda_deep_run;
+
+/* deep.c: the work item of a step of a run that is its task's. */
+int peal_cuda_deep_kernel(const peal_cuda_fused *fused, int step);
+/* The storage that it writes, or (`read`) reads around its points. */
+int peal_cuda_deep_space(const peal_cuda_work_item *item, const peal_cuda_chain *chain, bool read);
+
+/* deep_section.c: appends the section, of so many recorded steps, if there is room for it. */
+void peal_cuda_deep_add_section(const peal_cuda_plan *plan, peal_cuda_fused *fused,
+                                const peal_cuda_deep_run *runs, int count, int steps);
+
+#endif

@@ -1,0 +1,188 @@
+/* The section of the list of work items that has deep rounds (deep.c) in the place of the plain
+ * steps that they stand for, and what these touch. */
+#include "backends/cuda/fused/deep.h"
+
+#include <string.h>
+
+static peal_cuda_work_item *append(const peal_cuda_plan *plan, peal_cuda_fused *fused,
+                                   const peal_cuda_work_item *from)
+{
+    peal_cuda_work_item copy = *from; /* the list may move */
+
+    if (fused->count >= fused->room)
+        fused->item = peal_arena_grow(plan->arena, fused->item, &fused->room, sizeof(copy));
+    fused->item[fused->count] = copy;
+    return &fused->item[fused->count++];
+}
+
+/* What a block reads of access `view` around its tile in a round: as much further as its steps are,
+ * and the same of what lies beyond a periodic end at the other one. */
+static void touch_around(const peal_cuda_plan *plan, peal_cuda_work_item *item, int view, int space)
+{
+    const peal_cuda_deep *deep = item->deep;
+    const peal_task_access *access = &item->task->access[view];
+    int turn[3], most[3];
+
+    for (int k = 0; k < 3; k++)
+        most[k] = deep->wraps[k] ? 1 : 0;
+    for (turn[2] = -most[2]; turn[2] <= most[2]; turn[2]++)
+        for (turn[1] = -most[1]; turn[1] <= most[1]; turn[1]++)
+            for (turn[0] = -most[0]; turn[0] <= most[0]; turn[0]++) {
+                peal_reach *reach = PEAL_ARENA_NEW(plan->arena, peal_reach);
+                *reach = access->reach[0];
+                for (int k = 0; k < 3; k++) {
+                    peal_reach_axis *axis = &reach->axis[k];
+                    int64_t away = (int64_t)turn[k] * deep->wraps[k];
+                    for (int i = 1; i < access->reach_count; i++) { /* the hull */
+                        const peal_reach_axis *other = &access->reach[i].axis[k];
+                        axis->low = other->low < axis->low ? other->low : axis->low;
+                        axis->high = other->high > axis->high ? other->high : axis->high;
+                    }
+                    if (axis->fixed)
+                        continue;
+                    axis->low += (deep->steps - 1) * deep->chain.low[k] + away;
+                    axis->high += (deep->steps - 1) * deep->chain.high[k] + away;
+                }
+                if (item->touch_count == PEAL_CUDA_WORK_ITEM_TOUCHES) {
+                    item->overflows = true;
+                    return;
+                }
+                item->touch[item->touch_count++] = (peal_cuda_touch){.space = space,
+                                                                     .boxes = ~0u,
+                                                                     .kind = PEAL_CUDA_TOUCH_REACH,
+                                                                     .reach = reach};
+            }
+}
+
+/* A round touches what its first step does, only more around the tile. Of the field that it writes
+ * it reads what no step writes. */
+static void touch_round(const peal_cuda_plan *plan, const peal_cuda_work_item *step,
+                        peal_cuda_work_item *item)
+{
+    const peal_cuda_chain *chain = &item->deep->chain;
+    int first = 0, at;
+
+    item->touch = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_touch, PEAL_CUDA_WORK_ITEM_TOUCHES);
+    item->touch_count = 0;
+    while (step->touch[first].kind != PEAL_CUDA_TOUCH_REACH)
+        first++;
+    at = first;
+    for (int v = 0; v < item->task->access_count; v++) {
+        int space = step->touch[at].space;
+        at += item->task->access[v].reach_count;
+        if (v != chain->written)
+            touch_around(plan, item, v, space);
+    }
+    touch_around(plan, item, chain->read, peal_cuda_deep_space(step, chain, false));
+    for (int i = 0; i < step->touch_count; i++) {
+        const peal_cuda_touch *touch = &step->touch[i];
+        if (i >= first && i < at && !touch->write)
+            continue;
+        if (item->touch_count == PEAL_CUDA_WORK_ITEM_TOUCHES) {
+            item->overflows = true;
+            return;
+        }
+        item->touch[item->touch_count++] = *touch;
+    }
+}
+
+/* Rounds that begin with steps alike have the same footprint, and so the same kind. */
+static const peal_cuda_work_item *find_alike(const peal_cuda_fused *fused,
+                                             const peal_cuda_work_item *step,
+                                             const peal_cuda_deep *deep)
+{
+    for (int i = fused->plain; i < fused->count; i++)
+        if (fused->item[i].deep == deep &&
+            !memcmp(fused->item[i].launch.view, step->launch.view, sizeof(step->launch.view)))
+            return &fused->item[i];
+    return NULL;
+}
+
+static void append_round(const peal_cuda_plan *plan, peal_cuda_fused *fused, int step,
+                         const peal_cuda_deep *deep)
+{
+    int kernel = peal_cuda_deep_kernel(fused, step), last = step + deep->steps - 1;
+    const peal_cuda_work_item *from = &fused->item[kernel];
+    const peal_cuda_work_item *alike = find_alike(fused, from, deep);
+    const peal_cuda_touch *touch = alike ? alike->touch : NULL;
+    int touch_count = alike ? alike->touch_count : 0;
+    peal_cuda_work_item *item = append(plan, fused, from);
+    peal_launch_box *box = &item->launch.box[0];
+
+    item->deep = deep;
+    box->blocks = 1;
+    for (int k = 0; k < 3; k++) {
+        box->extent[k] = deep->extent[k];
+        box->count[k] =
+            (unsigned)((box->hi[k] - box->lo[k] + deep->extent[k] - 1) / deep->extent[k]);
+        box->blocks *= box->count[k];
+        box->tile_step[k] = 0;
+    }
+    box->lead = 0;
+    item->blocks = box->blocks;
+    item->first_blocks = 0;
+    if (alike) {
+        item->touch = (peal_cuda_touch *)touch;
+        item->touch_count = touch_count;
+    } else {
+        touch_round(plan, &fused->item[kernel], item);
+    }
+    for (int i = peal_cuda_deep_kernel(fused, last) + 1; i < fused->at_step[last + 1]; i++)
+        append(plan, fused, &fused->item[i]);
+}
+
+static void append_steps(const peal_cuda_plan *plan, peal_cuda_fused *fused, int begin, int end)
+{
+    for (int s = begin; s < end; s++) {
+        fused->deep_at[s] = fused->count - fused->plain;
+        for (int i = fused->at_step[s]; i < fused->at_step[s + 1]; i++)
+            append(plan, fused, &fused->item[i]);
+    }
+}
+
+/* The run's rounds, then its plain steps. deep_pending says of each step's begin how many plain
+ * steps have to follow before a launch may end. */
+static void append_run(const peal_cuda_plan *plan, peal_cuda_fused *fused,
+                       const peal_cuda_deep_run *r)
+{
+    int each = r->deep->steps, rounds = (r->end - r->begin - r->behind) / each, step = r->begin;
+
+    for (int i = 0; i < rounds; i++, step += each) {
+        fused->deep_at[step] = fused->count - fused->plain;
+        fused->deep_pending[step] = i > 0 ? r->behind : 0;
+        append_round(plan, fused, step, r->deep);
+    }
+    append_steps(plan, fused, step, r->end);
+    for (int i = 0; i < r->behind && rounds > 0; i++)
+        fused->deep_pending[step + i] = r->behind - i;
+}
+
+void peal_cuda_deep_add_section(const peal_cuda_plan *plan, peal_cuda_fused *fused,
+                                const peal_cuda_deep_run *runs, int count, int steps)
+{
+    int step = 0;
+
+    fused->deep_at = PEAL_ARENA_ARRAY(plan->arena, int, steps);
+    fused->deep_pending = PEAL_ARENA_ARRAY(plan->arena, int, steps);
+    for (int s = 0; s < steps; s++)
+        fused->deep_at[s] = -1;
+    for (int i = 0; i < count; i++) {
+        append_steps(plan, fused, step, runs[i].begin);
+        append_run(plan, fused, &runs[i]);
+        step = runs[i].end;
+    }
+    append_steps(plan, fused, step, steps);
+    for (int i = fused->at_step[steps]; i < fused->plain; i++)
+        append(plan, fused, &fused->item[i]);
+    bool fits = fused->count <= PEAL_FUSED_ITEMS;
+    for (int i = fused->plain; i < fused->count; i++)
+        fits &= !fused->item[i].overflows;
+    if (!fits)
+        peal_cuda_deep_give_up(fused);
+}
+
+void peal_cuda_deep_give_up(peal_cuda_fused *fused)
+{
+    fused->count = fused->plain;
+    fused->deep_at = NULL;
+}
