@@ -24,12 +24,17 @@ static void what_only_loops_is_found(void **state)
     (void)state;
     assert_true(loops(HEAD LOOP "}"));
     assert_true(loops(HEAD "PEAL_FOR_3D ( t, x, y, z) PEAL_AT(b, x, y, z) = 0; }"));
-    assert_true(loops(HEAD "PEAL_FOR_2D_INSIDE(t, x, y, in, 0, 9, 0, 9) {} }"));
+    assert_true(
+        loops(HEAD "PEAL_FOR_2D_INSIDE(t, x, y, in, 0, 9, 0, 9) { PEAL_AT(b, x, y) = in; } }"));
+    assert_true(loops(HEAD
+                      "PEAL_FOR_2D(t, x, y) { float s = 0; for (int i = 0; i < 3; i++) { s += i; } "
+                      "PEAL_AT(b, x, y) = x > 0 ? s : 0; } }"));
     assert_true(loops(HEAD "/* t.lo, } */ // t\n" LOOP "(void)\"} t\"; }"));
     assert_true(loops("#define LEFT(u, x, y) PEAL_AT(u, (x) - 1, y)\n" HEAD LOOP "}"));
     assert_true(loops("PEAL_KERNEL(other)(peal_tile t) { PEAL_ONE(t) {} }\n" HEAD LOOP "}"));
-    assert_true(loops("PEAL_KERNEL( k )\n(const peal_tile tile, long n)\n{ PEAL_FOR_2D(tile, x, y) "
-                      "{ long t = n; (void)t; } }"));
+    assert_true(loops("PEAL_KERNEL( k )\n(const peal_tile tile, PEAL_WRITE(float, b), long n)\n{ "
+                      "PEAL_FOR_2D(tile, x, y) "
+                      "{ long t = n; PEAL_AT(b, x, y) = t; } }"));
 }
 
 static void what_does_more_is_not(void **state)
@@ -48,6 +53,15 @@ static void what_does_more_is_not(void **state)
         "PEAL_FOR_2D(t, x, y) { if (x > 3) PEAL_AT(b, x, y) = 0; } }",
         "PEAL_FOR_2D(t, x, y) { if_ = x; while (0) {} } }",
         "\n#include \"more.c\"\n" LOOP "}",
+        "PEAL_FOR_2D(t, x, y) { put(&PEAL_AT(b, x, y), x); } }",
+        "PEAL_FOR_2D(t, x, y) { x && (PEAL_AT(b, x, y) = 1); } }",
+        "PEAL_FOR_2D(t, x, y) for (int i = 0; i < x; i++) PEAL_AT(b, x, y) = 1; }",
+        "PEAL_FOR_2D(t, x, y) { for (int i = 0; i < x; i++) { PEAL_AT(b, x, y) = 1; } } }",
+        "PEAL_FOR_2D(t, x, y) { for (int i = 0; i < x; PEAL_AT(b, x, y) = 1, i++) {} } }",
+        "PEAL_FOR_2D(t, x, y) *(x > 2 ? &PEAL_AT(b, x, y) : q) = 1; }",
+        "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) += 1; }",
+        "PEAL_FOR_2D(t, x, y) { PEAL_AT(b, x, y) = 1; PEAL_AT(b, x, y) *= PEAL_AT(b, x, y); } }",
+        "PEAL_FOR_2D(t, x, y) {} }",
         LOOP, /* no end */
     };
     char text[512];
@@ -61,6 +75,10 @@ static void what_does_more_is_not(void **state)
     assert_false(loops("#  define EACH(i) \\\n  PEAL_FOR(q, i, 3)\n" HEAD LOOP "}"));
     assert_false(loops("PEAL_KERNEL(kk)(peal_tile t) { " LOOP "}"));
     assert_false(loops("PEAL_KERNEL(k)(peal_tile t);\n"));
+    assert_false(loops("#define WHERE(c) if (c)\n" HEAD LOOP "}"));
+    assert_false(loops("#if 0\n" HEAD LOOP "}\n#else\n" HEAD "PEAL_ONE(t) {} }\n#endif\n"));
+    assert_false(loops("/* " HEAD LOOP "} */\n" HEAD "PEAL_ONE(t) {} }"));
+    assert_true(loops("/* " HEAD "PEAL_ONE(t) {} } */\n" HEAD LOOP "}"));
     assert_false(loops(""));
 }
 

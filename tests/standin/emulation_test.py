@@ -70,7 +70,7 @@ PARTS_STARTS = "1,3,2,7,1,12,-1"
 PARTS_MODES = [("graph", ""), ("graph", "steps=40,lanes=2"), ("fused", "blocks=2,steps=6"), ("fused", "blocks=2,steps=40")]
 # Deep rounds: their plain steps lie where a launch ends, and where something looks at the older field.
 DEEP = {"deep": ["steps=43"], "deep ": ["old=1"], "deep  ": ["pace=1", "steps=30"], "jacobi2d": ["nx=40", "ny=34", "steps=90", "report=30"],
-        "chain_rim": [], "chain_self": [], "chain_pairs": [], "chain_gaps": [],
+        "chain_rim": [], "chain_self": [], "chain_pairs": [], "chain_gaps": [], "chain_part": [],
         "heat3d": ["steps=40", "report=13"], "halo/short": ["nx=61", "ny=43", "steps=107", "report=25"], "denoise": []}
 DEEP_MODES = [("fused", "blocks=2,steps=6,deep=3"), ("fused", "deep=5", "jitter=50000"), ("fused", "deep=9")]
 # Processes that pretend to be on several hosts: processes, hosts, starts.

@@ -202,6 +202,11 @@ peal_status peal_cuda_fused_build(peal_cuda_plan *plan, int slot)
         begin += kernel->rank[r].blocks;
         status = build_rank(&plan->rank[r], &kernel->rank[r], &kernel->parameter[r]);
     }
+    if (kernel->saved > 0 && !kernel->rank[0].deep_at) {
+        kernel->saved = 0;
+        kernel->deep_note =
+            "no deep rounds: a period would have too many launches, or kinds of them";
+    }
     return status;
 }
 

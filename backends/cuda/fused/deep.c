@@ -161,6 +161,39 @@ static bool has_images(const peal_cuda_fused *fused, int step, const peal_cuda_d
     return any;
 }
 
+/* Whether step `step`, whose task is item `kernel`, copies what the step before it does, and to and
+ * from where the one before that did (`before`: it is part of the run). */
+static bool copies_alike(const peal_cuda_fused *fused, int step, bool before)
+{
+    const int *at = fused->at_step;
+    int count = at[step + 1] - at[step];
+
+    if (at[step] - at[step - 1] != count)
+        return false;
+    for (int i = 0; i < count; i++) {
+        const peal_cuda_work_item *item = &fused->item[at[step] + i],
+                                  *last = &fused->item[at[step - 1] + i];
+        const peal_launch *x = &item->launch, *y = &last->launch;
+        if (x->list_count != y->list_count || x->units != y->units ||
+            memcmp(x->list, y->list, (size_t)x->list_count * sizeof(x->list[0])) != 0)
+            return false;
+        const peal_cuda_work_item *older = before ? &fused->item[at[step - 2] + i] : item;
+        if (memcmp(x->base, older->launch.base, sizeof(x->base)) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* How many steps at the begin of a run are plain: until images have been filled by a step of it.
+ * The halo may have had other values before, which a task has written there. */
+static int steps_ahead(const peal_cuda_fused *fused, int step, int kernel,
+                       const peal_cuda_deep *deep)
+{
+    bool wraps = deep->wraps[0] || deep->wraps[1] || deep->wraps[2];
+
+    return wraps && (fused->item[kernel].copies || kernel + 1 < fused->at_step[step + 1]);
+}
+
 /* The first step from `step` on that begins a run, and where that ends; false: there is none. */
 static bool find_run(const peal_cuda_fused *fused, int steps, int step, peal_cuda_deep *deep,
                      peal_cuda_deep_run *out)
@@ -172,16 +205,21 @@ static bool find_run(const peal_cuda_fused *fused, int steps, int step, peal_cud
         item[1] = find_step(fused, begin, deep);
         if (item[1] < 0 || !has_images(fused, begin, deep))
             continue;
+        int front = item[1] - fused->at_step[begin];
+        int ahead = steps_ahead(fused, begin, item[1], deep);
         for (item[0] = -1; end < steps; end++, item[0] = item[1], item[1] = item[2]) {
             item[2] = find_step(fused, end, &other);
-            if (item[2] < 0 || item[2] - fused->at_step[end] != item[1] - fused->at_step[end - 1] ||
+            if (item[2] < 0 || item[2] - fused->at_step[end] != front ||
+                !copies_alike(fused, end, item[0] >= 0) ||
                 !follows(&fused->item[item[1]], &fused->item[item[2]], &deep->chain) ||
                 (item[0] >= 0 && !repeats(&fused->item[item[0]], &fused->item[item[2]])))
                 break;
         }
-        int behind = item[1] > fused->at_step[end - 1] ? 2 : 1; /* copies come in front */
-        *out = (peal_cuda_deep_run){.begin = begin, .end = end, .behind = behind};
-        if (end - begin >= LEAST_STEPS + behind)
+        *out = (peal_cuda_deep_run){.begin = begin,
+                                    .end = end,
+                                    .ahead = ahead,
+                                    .behind = front > 0 ? 2 : 1};
+        if (end - begin >= LEAST_STEPS + out->ahead + out->behind)
             return true;
     }
     return false;
@@ -258,6 +296,8 @@ void peal_cuda_deep_find(const peal_cuda_plan *plan, peal_cuda_fused_kernel *ker
     peal_cuda_deep_run runs[RUNS];
     peal_cuda_deep found;
 
+    kernel->saved = 0;
+    kernel->deep_note = NULL;
     if (steps == 0 || !plan->options.dispatcher->has_parts ||
         (plan->options.deep && plan->options.deep < LEAST_STEPS))
         return;
@@ -275,7 +315,7 @@ void peal_cuda_deep_find(const peal_cuda_plan *plan, peal_cuda_fused_kernel *ker
         if (!find_run(fused, steps, step, &found, r))
             break;
         const peal_cuda_work_item *item = &fused->item[peal_cuda_deep_kernel(fused, r->begin)];
-        int length = r->end - r->begin - r->behind;
+        int length = r->end - r->begin - r->ahead - r->behind;
         for (int i = 0; i < count && !r->deep; i++)
             if (runs[i].deep->steps <= length && is_of_sort(runs[i].deep, &found) &&
                 peal_cuda_fused_is_same_shape(

@@ -4,9 +4,10 @@
 
 #include "backends/cuda/fused/fused.h"
 
-/* Steps [begin, end) of the recording that may be rounds, of which the last `behind` are plain. */
+/* Steps [begin, end) of the recording that may be rounds, but for the first `ahead` and the last
+ * `behind`, which are plain. */
 typedef struct peal_cuda_deep_run {
-    int begin, end, behind;
+    int begin, end, ahead, behind;
     const peal_cuda_deep *deep;
 } peal_cuda_deep_run;
 

@@ -145,8 +145,10 @@ static void append_steps(const peal_cuda_plan *plan, peal_cuda_fused *fused, int
 static void append_run(const peal_cuda_plan *plan, peal_cuda_fused *fused,
                        const peal_cuda_deep_run *r)
 {
-    int each = r->deep->steps, rounds = (r->end - r->begin - r->behind) / each, step = r->begin;
+    int each = r->deep->steps, step = r->begin + r->ahead;
+    int rounds = (r->end - step - r->behind) / each;
 
+    append_steps(plan, fused, r->begin, step);
     for (int i = 0; i < rounds; i++, step += each) {
         fused->deep_at[step] = fused->count - fused->plain;
         fused->deep_pending[step] = i > 0 ? r->behind : 0;

@@ -22,6 +22,11 @@ PEAL_KERNEL(look)(peal_tile t, PEAL_READ(float, a), PEAL_WRITE(float, c))
     PEAL_FOR_2D(t, x, y) PEAL_AT(c, x, y) = PEAL_AT(a, x - 1, y) + PEAL_AT(a, x + 1, y);
 }
 
+PEAL_KERNEL(further)(peal_tile t, PEAL_READ(float, a), PEAL_WRITE(float, c))
+{
+    PEAL_FOR_2D(t, x, y) PEAL_AT(c, x, y) = PEAL_AT(a, x - 2, y) + PEAL_AT(a, x, y + 2);
+}
+
 PEAL_KERNEL(mix)(peal_tile t, PEAL_READ(float, a), PEAL_READ(float, c), PEAL_WRITE(float, b))
 {
     PEAL_FOR_2D(t, x, y) {
