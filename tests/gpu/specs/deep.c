@@ -36,5 +36,6 @@ PEAL_KERNEL(compare)(peal_tile t, PEAL_READ(float, u), PEAL_READ(float, v),
 
 PEAL_KERNEL(keep)(peal_tile t, PEAL_READ(float, v), PEAL_WRITE(float, w))
 {
-    PEAL_FOR_2D(t, x, y) PEAL_AT(w, x, y) = 0.5f * PEAL_AT(v, x, y);
+    PEAL_FOR_2D(t, x, y)
+        PEAL_AT(w, x, y) = 0.5f * PEAL_AT(v, x, y);
 }
