@@ -11,6 +11,7 @@
 
 #include "tests/standin/emulate.h"
 #include "tests/standin/record.h"
+#include "tests/standin/streams.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -267,17 +268,19 @@ CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes)
 {
     NEED_CONTEXT(cuMemcpyHtoD);
-    standin_waits("cuMemcpyHtoD");
-    memcpy(at(to), from, bytes);
-    return CUDA_SUCCESS;
+    CUresult result = standin_waits("cuMemcpyHtoD");
+    if (!result)
+        memcpy(at(to), from, bytes);
+    return result;
 }
 
 CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes)
 {
     NEED_CONTEXT(cuMemcpyDtoH);
-    standin_waits("cuMemcpyDtoH");
-    memcpy(to, at(from), bytes);
-    return CUDA_SUCCESS;
+    CUresult result = standin_waits("cuMemcpyDtoH");
+    if (!result)
+        memcpy(to, at(from), bytes);
+    return result;
 }
 
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)

@@ -20,8 +20,6 @@ void standin_note(const char *line);
 
 /* Notes "bad NAME WHAT": the call is one that a driver would refuse or never return from. */
 void standin_bad(const char *name, const char *what);
-/* streams.c: a call that returns when all streams have ended. */
-void standin_waits(const char *name);
 
 /* Notes "app NAME" if the stream is one of an application: those of the tests are small numbers. */
 void standin_on(const void *stream, const char *name);

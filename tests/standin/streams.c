@@ -168,22 +168,36 @@ static bool is_busy(const stream *s)
     return s->done < s->put;
 }
 
-void standin_waits(const char *name)
+/* What a stream waits for may be another process' to do, which may have to wait for a core: streams
+ * [first, end). */
+enum { LONGEST_S = 20 };
+
+static CUresult wait_for(const char *name, int first, int end)
 {
-    struct timespec moment = {0, 1000000};
+    const struct timespec moment = {0, 1000000};
+    struct timespec now;
     bool busy = true;
-    for (int i = 0; i < 300 && busy; i++) {
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    for (time_t until = now.tv_sec + LONGEST_S; busy && now.tv_sec < until;) {
         pthread_mutex_lock(&standin_lock);
         advance();
         busy = false;
-        for (int s = 0; s < STREAMS; s++)
+        for (int s = first; s < end; s++)
             busy = busy || is_busy(&streams[s]);
         pthread_mutex_unlock(&standin_lock);
         if (busy)
             nanosleep(&moment, NULL);
+        clock_gettime(CLOCK_MONOTONIC, &now);
     }
-    if (busy)
-        standin_bad(name, "waits for a stream that does not end");
+    if (!busy)
+        return CUDA_SUCCESS;
+    standin_bad(name, "waits for a stream that does not end");
+    return CUDA_ERROR_LAUNCH_TIMEOUT;
+}
+
+CUresult standin_waits(const char *name)
+{
+    return wait_for(name, 0, STREAMS);
 }
 
 void standin_put(CUstream handle, emulate_call *call, bool ends)
@@ -230,17 +244,14 @@ CUresult cuStreamQuery(CUstream handle)
 
 CUresult cuStreamSynchronize(CUstream handle)
 {
-    (void)handle;
     NOTE(cuStreamSynchronize);
-    standin_waits("cuStreamSynchronize");
-    return CUDA_SUCCESS;
+    return wait_for("cuStreamSynchronize", number_of(handle), number_of(handle) + 1);
 }
 
 CUresult cuCtxSynchronize(void)
 {
     NOTE(cuCtxSynchronize);
-    standin_waits("cuCtxSynchronize");
-    return CUDA_SUCCESS;
+    return standin_waits("cuCtxSynchronize");
 }
 
 CUresult cuStreamWaitValue64(CUstream handle, CUdeviceptr word, cuuint64_t value, unsigned flags)

@@ -22,4 +22,8 @@ extern pthread_mutex_t standin_lock;
  */
 void standin_put(CUstream handle, emulate_call *call, bool ends);
 
+/* A call that returns when all streams have ended. If one does not within 20 s it is noted as bad,
+ * and fails. */
+CUresult standin_waits(const char *name);
+
 #endif
