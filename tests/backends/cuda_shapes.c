@@ -138,6 +138,7 @@ static void chains_have_deep_rounds(void **state)
                  {"tests/gpu/specs/deep.yaml", 2, {NULL}, false},
                  {"samples/jacobi2d/jacobi2d.yaml", 1, {"nx=256", "ny=256"}, true},
                  {"samples/jacobi2d/jacobi2d.yaml", 1, {"nx=4096", "ny=4096"}, false},
+                 {"tests/gpu/specs/chain_gaps.yaml", 1, {NULL}, true},
                  {"samples/jacobi_until/jacobi_until.yaml", 1, {NULL}, false},
                  {"samples/heat3d/heat3d.yaml", 1, {NULL}, false}};
     (void)state;

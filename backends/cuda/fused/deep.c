@@ -8,7 +8,8 @@
  * leaves the older of the two fields as it was when the round began; where images are copied in
  * front of the task, the newer one's are left, too. So a run ends with plain steps, one or two, as
  * a launch does that ends amid it: then both fields and all images are as plain steps leave them.
- */
+ * Where images are filled behind the task, it begins with one, since a task may have written other
+ * values there before. */
 #include "backends/cuda/fused/deep.h"
 #include "backends/cuda/fused/dispatchers/dispatcher.h"
 
@@ -99,15 +100,15 @@ static bool repeats(const peal_cuda_work_item *a, const peal_cuda_work_item *b)
                   (size_t)a->launch.remote_store_count * sizeof(a->launch.remote_store[0])) == 0;
 }
 
-int peal_cuda_deep_space(const peal_cuda_work_item *item, const peal_cuda_chain *chain, bool read)
+const peal_cuda_touch *peal_cuda_deep_touch(const peal_cuda_work_item *item, int access)
 {
-    int i = 0;
+    const peal_cuda_touch *touch = item->touch;
 
-    while (item->touch[i].kind != PEAL_CUDA_TOUCH_REACH) /* a condition's word */
-        i++;
-    for (int k = 0; k < (read ? chain->read : chain->written); k++)
-        i += item->task->access[k].reach_count;
-    return item->touch[i].space;
+    while (touch->kind != PEAL_CUDA_TOUCH_REACH) /* a condition's word */
+        touch++;
+    for (int i = 0; i < access; i++)
+        touch += item->task->access[i].reach_count;
+    return touch;
 }
 
 /* Whether the work item only copies points of one storage to their images. */
@@ -136,11 +137,12 @@ static int find_step(const peal_cuda_fused *fused, int step, peal_cuda_deep *dee
             return -1;
         found = i;
     }
-    for (int i = begin; i < end && found >= 0; i++)
-        if (i != found &&
-            !copies_images(&fused->item[i],
-                           peal_cuda_deep_space(&fused->item[found], &deep->chain, i < found)))
+    for (int i = begin; i < end && found >= 0; i++) {
+        int access = i < found ? deep->chain.read : deep->chain.written;
+        if (i != found && !copies_images(&fused->item[i],
+                                         peal_cuda_deep_touch(&fused->item[found], access)->space))
             return -1;
+    }
     return found;
 }
 
@@ -161,9 +163,9 @@ static bool has_images(const peal_cuda_fused *fused, int step, const peal_cuda_d
     return any;
 }
 
-/* Whether step `step`, whose task is item `kernel`, copies what the step before it does, and to and
- * from where the one before that did (`before`: it is part of the run). */
-static bool copies_alike(const peal_cuda_fused *fused, int step, bool before)
+/* Whether a step copies what the step before it does, and to and from where the one before that did
+ * (has_older: that one is a step of the run, too). */
+static bool copies_alike(const peal_cuda_fused *fused, int step, bool has_older)
 {
     const int *at = fused->at_step;
     int count = at[step + 1] - at[step];
@@ -177,7 +179,7 @@ static bool copies_alike(const peal_cuda_fused *fused, int step, bool before)
         if (x->list_count != y->list_count || x->units != y->units ||
             memcmp(x->list, y->list, (size_t)x->list_count * sizeof(x->list[0])) != 0)
             return false;
-        const peal_cuda_work_item *older = before ? &fused->item[at[step - 2] + i] : item;
+        const peal_cuda_work_item *older = has_older ? &fused->item[at[step - 2] + i] : item;
         if (memcmp(x->base, older->launch.base, sizeof(x->base)) != 0)
             return false;
     }
@@ -309,9 +311,9 @@ void peal_cuda_deep_find(const peal_cuda_plan *plan, peal_cuda_fused_kernel *ker
         plan->device->sm_count - peal_cuda_partition_serve(fused, (unsigned)plan->device->sm_count);
     kernel->deep_note = NULL;
     int different = 0;
-    for (int step = 0; count < RUNS; step = runs[count++].end) {
-        memset(&found, 0, sizeof(found));
+    for (int step = 0; count < RUNS; step = runs[count].end, count += runs[count].deep != NULL) {
         peal_cuda_deep_run *r = &runs[count];
+        memset(&found, 0, sizeof(found));
         if (!find_run(fused, steps, step, &found, r))
             break;
         const peal_cuda_work_item *item = &fused->item[peal_cuda_deep_kernel(fused, r->begin)];
@@ -321,20 +323,20 @@ void peal_cuda_deep_find(const peal_cuda_plan *plan, peal_cuda_fused_kernel *ker
                 peal_cuda_fused_is_same_shape(
                     item, &fused->item[peal_cuda_deep_kernel(fused, runs[i].begin)]))
                 r->deep = runs[i].deep;
-        if (!r->deep && different++ < SHAPES_OF_ROUNDS)
+        if (!r->deep && different < SHAPES_OF_ROUNDS) {
             r->deep = peal_cuda_deep_choose(plan, item, &found, length, workers > 0 ? workers : 1);
-        if (!r->deep) {
+            different += r->deep != NULL;
+        }
+        if (!r->deep && !kernel->deep_note)
             kernel->deep_note = peal_arena_print(
                 plan->arena,
                 "no deep rounds: of `%s` (line %d) they have no room, or are not predicted to gain",
                 item->task->name, item->task->source.line);
-            return;
-        }
     }
-    if (count == 0) {
+    if (count == 0 && !kernel->deep_note)
         kernel->deep_note = find_objection(plan, fused, steps);
+    if (count == 0)
         return;
-    }
     peal_cuda_deep_add_section(plan, fused, runs, count, steps);
     if (fused->deep_at)
         note_runs(plan, kernel, runs, count);

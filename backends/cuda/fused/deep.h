@@ -13,8 +13,8 @@ typedef struct peal_cuda_deep_run {
 
 /* deep.c: the work item of a step of a run that is its task's. */
 int peal_cuda_deep_kernel(const peal_cuda_fused *fused, int step);
-/* The storage that it writes, or (`read`) reads around its points. */
-int peal_cuda_deep_space(const peal_cuda_work_item *item, const peal_cuda_chain *chain, bool read);
+/* The first of what it touches by an access. */
+const peal_cuda_touch *peal_cuda_deep_touch(const peal_cuda_work_item *item, int access);
 
 /* deep_section.c: appends the section, of so many recorded steps, if there is room for it. */
 void peal_cuda_deep_add_section(const peal_cuda_plan *plan, peal_cuda_fused *fused,

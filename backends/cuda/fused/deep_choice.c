@@ -123,7 +123,7 @@ const peal_cuda_deep *peal_cuda_deep_choose(const peal_cuda_plan *plan,
     if (!sm || (!plan->options.deep && (found->axes != 2 || size < LEAST_CHOSEN_BYTES ||
                                         found->chain.rows < LEAST_CHOSEN_ROWS)))
         return NULL;
-    most = most < length ? most : length - 1;
+    most = most < length ? most : length;
     double least = worth_while * cost_of(plan, &best, box, size, length);
     *deep = *found;
     for (deep->steps = most - (most % 2 == 0); deep->steps >= fewest; deep->steps -= 2) {

@@ -60,23 +60,18 @@ static void touch_round(const peal_cuda_plan *plan, const peal_cuda_work_item *s
                         peal_cuda_work_item *item)
 {
     const peal_cuda_chain *chain = &item->deep->chain;
-    int first = 0, at;
+    const peal_cuda_touch *first = peal_cuda_deep_touch(step, 0),
+                          *end = peal_cuda_deep_touch(step, item->task->access_count);
 
     item->touch = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_touch, PEAL_CUDA_WORK_ITEM_TOUCHES);
     item->touch_count = 0;
-    while (step->touch[first].kind != PEAL_CUDA_TOUCH_REACH)
-        first++;
-    at = first;
-    for (int v = 0; v < item->task->access_count; v++) {
-        int space = step->touch[at].space;
-        at += item->task->access[v].reach_count;
+    for (int v = 0; v < item->task->access_count; v++)
         if (v != chain->written)
-            touch_around(plan, item, v, space);
-    }
-    touch_around(plan, item, chain->read, peal_cuda_deep_space(step, chain, false));
+            touch_around(plan, item, v, peal_cuda_deep_touch(step, v)->space);
+    touch_around(plan, item, chain->read, peal_cuda_deep_touch(step, chain->written)->space);
     for (int i = 0; i < step->touch_count; i++) {
         const peal_cuda_touch *touch = &step->touch[i];
-        if (i >= first && i < at && !touch->write)
+        if (touch >= first && touch < end && !touch->write)
             continue;
         if (item->touch_count == PEAL_CUDA_WORK_ITEM_TOUCHES) {
             item->overflows = true;
@@ -86,27 +81,24 @@ static void touch_round(const peal_cuda_plan *plan, const peal_cuda_work_item *s
     }
 }
 
-/* Rounds that begin with steps alike have the same footprint, and so the same kind. */
-static const peal_cuda_work_item *find_alike(const peal_cuda_fused *fused,
-                                             const peal_cuda_work_item *step,
-                                             const peal_cuda_deep *deep)
+/* An earlier round that begins with a step alike, which has the same footprint, and so the same
+ * kind; -1: there is none. */
+static int find_alike(const peal_cuda_fused *fused, const peal_cuda_work_item *step,
+                      const peal_cuda_deep *deep)
 {
     for (int i = fused->plain; i < fused->count; i++)
         if (fused->item[i].deep == deep &&
             !memcmp(fused->item[i].launch.view, step->launch.view, sizeof(step->launch.view)))
-            return &fused->item[i];
-    return NULL;
+            return i;
+    return -1;
 }
 
 static void append_round(const peal_cuda_plan *plan, peal_cuda_fused *fused, int step,
                          const peal_cuda_deep *deep)
 {
     int kernel = peal_cuda_deep_kernel(fused, step), last = step + deep->steps - 1;
-    const peal_cuda_work_item *from = &fused->item[kernel];
-    const peal_cuda_work_item *alike = find_alike(fused, from, deep);
-    const peal_cuda_touch *touch = alike ? alike->touch : NULL;
-    int touch_count = alike ? alike->touch_count : 0;
-    peal_cuda_work_item *item = append(plan, fused, from);
+    int alike = find_alike(fused, &fused->item[kernel], deep);
+    peal_cuda_work_item *item = append(plan, fused, &fused->item[kernel]);
     peal_launch_box *box = &item->launch.box[0];
 
     item->deep = deep;
@@ -121,9 +113,10 @@ static void append_round(const peal_cuda_plan *plan, peal_cuda_fused *fused, int
     box->lead = 0;
     item->blocks = box->blocks;
     item->first_blocks = 0;
-    if (alike) {
-        item->touch = (peal_cuda_touch *)touch;
-        item->touch_count = touch_count;
+    if (alike >= 0) {
+        item->touch = fused->item[alike].touch;
+        item->touch_count = fused->item[alike].touch_count;
+        item->overflows = fused->item[alike].overflows;
     } else {
         touch_round(plan, &fused->item[kernel], item);
     }

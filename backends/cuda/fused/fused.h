@@ -219,8 +219,8 @@ const char *peal_cuda_fused_shape(peal_cuda_fused_kernel *kernel, int rank_count
 bool peal_cuda_fused_can_shape(const peal_cuda_work_item *item);
 bool peal_cuda_fused_is_same_shape(const peal_cuda_work_item *a, const peal_cuda_work_item *b);
 
-/* deep.c: appends a section with deep rounds, where options.deep asks for them and there are such
- * steps. */
+/* deep.c: appends a section with deep rounds, where there are such steps and options.deep asks for
+ * them, or says nothing and they are predicted to gain. */
 void peal_cuda_deep_find(const peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel);
 /* deep_section.c: leaves the recorded work items alone. */
 void peal_cuda_deep_give_up(peal_cuda_fused *fused);

@@ -1,19 +1,20 @@
 /* Deep rounds (mode fused): a block runs several steps of a chain, in which each step reads a field
- * around each point and writes another, on its own tile, and asks nobody in between. It keeps two
- * *windows* in shared memory, of the tile and as many points around it as those steps read. What a
- * step needs beside the tile is computed here once more, so each step's part is narrower than the
- * one before; the last one's is the tile, which goes to global memory. Two of these rounds read and
- * write the same fields as two steps do, since a round has an odd number of them.
+ * around each point and writes another, on its own tile, and asks nobody in between (fused/deep.c).
+ * It keeps two *windows* in shared memory, of the tile and as many points around it as those steps
+ * read. What a step needs beside the tile is computed here once more, so each step's part is
+ * narrower than the one before; the last one's is the tile, which goes to global memory. Two of
+ * these rounds read and write the same fields as two steps do, since a round has an odd number of
+ * them.
  *
  * A step runs the user's kernel with coordinates of the domain. Where it is periodic, a window goes
  * beyond its end; points there have the coordinates of those that they are images of. So every
  * point is computed as in a plain step, to the bit.
  *
  * The box of such a launch says, beside shaped.h's: `axes` of the field; `rows`, how many points a
- * thread has at a time; rounds of `deep` steps;
- * the views `read` and `written`; `chunks`, whether all lines of the first begin as far behind a
- * multiple of 16 bytes; low(axis) and high(axis), how far a step reads; wraps(axis), the points of
- * the domain where a window may go beyond its end, else 0. */
+ * thread has at a time; rounds of `deep` steps; the views `read` and `written`; `chunks`, whether
+ * all lines of the first begin as far behind a multiple of 16 bytes; low(axis) and high(axis), how
+ * far a step reads; wraps(axis), the points of the domain where a window may go beyond its end,
+ * else 0. */
 #ifndef PEAL_DEVICE_DEEP_H
 #define PEAL_DEVICE_DEEP_H
 
