@@ -337,6 +337,23 @@ def many_ranks(machine, report, _options):
     compare(report, trials, results, f"{ranks} ranks in {count} processes")
 
 
+CHAINS = ("deep", "chain_rim", "chain_self", "chain_pairs", "chain_gaps", "chain_part")
+DEPTHS = ("deep=1", "deep=3", "deep=5", "deep=9", "")
+
+
+def chains(machine, report, _options):
+    """Steps that a block runs several of before it asks others, by depth, with starts that end at any of them."""
+    if machine.backend != "cuda":
+        report.add("skipped", "several steps a block", "of GPUs alone")
+        return
+    for name in CHAINS:
+        trials = [{"name": f"{name}, {mode} {lower} {cut}", "spec": str(machine.specs / f"{name}.yaml"), "ranks": 1, "set": [], "mode": mode,
+                   "lower": lower, "starts": cut, "backend": machine.backend, "deadline": 3.0, "_key": name}
+                  for mode, lower, cut in [("serial", "", "-1"), *(("fused", depth, cut) for depth in DEPTHS for cut in ("-1", "1,3,2,7,1,12,-1"))]]
+        results = machine.trials.run(trials, 1, machine.clock, min(machine.clock.left(), 60))
+        compare(report, trials, results, f"{name}, several steps a block")
+
+
 def starts(machine, report, _options):
     """Several starts in a row, of 0 steps and of few; a plan that is left while it runs."""
     spec, sets = "jacobi2d/jacobi2d", ["nx=130", "ny=103", "steps=150", "report=10"]

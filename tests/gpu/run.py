@@ -131,6 +131,7 @@ GROUPS = {
     "starts": checks.starts,
     "failures": checks.after_failures,
     "ranks": checks.many_ranks,
+    "chains": checks.chains,
     "reports": reports.times,
     "arguments": reports.arguments,
     "mutants": faults.mutants,
