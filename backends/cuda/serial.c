@@ -1,6 +1,6 @@
 /* serial on a GPU: the host backend's executor of serial runs everything but the tiles of kernels,
- * which the device runs, one launch a call, each waited for. Host and device work in the same
- * memory, which both have mapped. */
+ * which the device runs, all of an op in one launch, which is waited for. Host and device work in
+ * the same memory, which both have mapped. */
 #include "backends/cuda/codegen/device/launch.h"
 #include "backends/cuda/codegen/task_traits.h"
 #include "backends/cuda/executor.h"
@@ -41,7 +41,7 @@ struct peal_cuda_serial {
     peal_status refused; /* by the application's `enqueue` */
 };
 
-/* ---- one tile ---- */
+/* ---- tiles ---- */
 
 static void describe_views(peal_launch *launch, const peal_call *call)
 {
@@ -65,7 +65,7 @@ static void describe_partials(const tile_caller *caller, peal_launch *launch, co
 }
 
 /* A tile of the schedule is run by one block. Where nothing depends on the tiling, the host passes
- * several tiles at a time, and as many blocks as they need share them. */
+ * boxes of several tiles, and as many blocks as they need share them. */
 static void describe_box(peal_launch *launch, const peal_call *call, const int threads[3],
                          bool free)
 {
@@ -84,8 +84,7 @@ static void describe_box(peal_launch *launch, const peal_call *call, const int t
     launch->box_count = 1;
 }
 
-static void describe_tile(const tile_caller *caller, const peal_call *call, bool free,
-                          peal_launch *launch)
+static void describe_call(const tile_caller *caller, const peal_call *call, peal_launch *launch)
 {
     memset(launch, 0, sizeof(*launch));
     launch->control = (uintptr_t)caller->serial->control;
@@ -94,7 +93,6 @@ static void describe_tile(const tile_caller *caller, const peal_call *call, bool
     describe_partials(caller, launch, call);
     for (int i = 0; i < call->argument_count; i++)
         launch->argument[i].integer = call->argument[i].integer;
-    describe_box(launch, call, caller->kernel->threads, free);
 }
 
 /* After an error every call would fail, so the run ends. The first error is the one that is
@@ -117,7 +115,7 @@ static void fail(const tile_caller *caller, CUresult result, const char *call)
 
 /* A kernel that never ends must not hold the host: CUDA_ERROR_LAUNCH_TIMEOUT once the deadline has
  * passed or the job was aborted and the kernel goes on all the same. */
-static CUresult await_tile(const peal_cuda_serial *serial)
+static CUresult await_kernels(const peal_cuda_serial *serial)
 {
     enum { POLLS_A_LOOK = 256 };
     const peal_cuda_driver *driver = serial->device->driver;
@@ -141,33 +139,83 @@ static CUresult await_tile(const peal_cuda_serial *serial)
     return CUDA_SUCCESS;
 }
 
+static const int exact[3] = {PEAL_CUDA_TASK_THREADS, 1, 1};
+
+/* Numbers the blocks of the boxes and launches them, if there are any. */
+static void launch_boxes(const tile_caller *caller, bool partials, const int threads[3],
+                         peal_launch *launch)
+{
+    const peal_cuda_serial *serial = caller->serial;
+    const peal_cuda_task_kernel *kernel = caller->kernel;
+    void *parameters[] = {launch};
+    unsigned blocks = 0;
+
+    for (int b = 0; b < launch->box_count; b++) {
+        launch->box[b].first = blocks;
+        launch->box[b].bit = 1u << b;
+        blocks += launch->box[b].blocks;
+    }
+    if (!blocks || serial->error)
+        return;
+    CUresult result =
+        serial->device->driver->cuLaunchKernel_(partials ? kernel->full : kernel->no_reduction,
+                                                blocks, 1, 1, (unsigned)threads[0],
+                                                (unsigned)threads[1], (unsigned)threads[2], 0,
+                                                serial->stream, parameters, NULL);
+    if (result)
+        fail(caller, result, "cuLaunchKernel");
+}
+
+static void await(const tile_caller *caller)
+{
+    CUresult result = caller->serial->error ? CUDA_SUCCESS : await_kernels(caller->serial);
+    if (result)
+        fail(caller, result, "cuStreamQuery");
+}
+
 static void run_tile(const peal_call *call, bool partials)
 {
     const tile_caller *caller = call->user;
-    const peal_cuda_serial *serial = caller->serial;
-    const peal_cuda_driver *driver = serial->device->driver;
-    const peal_cuda_task_kernel *kernel = caller->kernel;
-    static const int exact[3] = {PEAL_CUDA_TASK_THREADS, 1, 1};
     bool free = caller->task->mergeable && (!partials || !caller->task->reduction_count);
-    const int *threads = free ? kernel->threads : exact;
     peal_launch launch;
-    void *parameters[] = {&launch};
-    if (serial->error)
+
+    describe_call(caller, call, &launch);
+    describe_box(&launch, call, caller->kernel->threads, free);
+    launch_boxes(caller, partials, free ? caller->kernel->threads : exact, &launch);
+    await(caller);
+}
+
+/* Leaves the tiles of a counted task from x = end on to nobody. */
+static void cut_box(peal_launch_box *box, int64_t end)
+{
+    if (box->hi[0] <= end)
         return;
-    describe_tile(caller, call, free, &launch);
-    if (!launch.box[0].blocks)
-        return;
-    CUresult result = driver->cuLaunchKernel_(partials ? kernel->full : kernel->no_reduction,
-                                              launch.box[0].blocks, 1, 1, (unsigned)threads[0],
-                                              (unsigned)threads[1], (unsigned)threads[2], 0,
-                                              serial->stream, parameters, NULL);
-    if (result) {
-        fail(caller, result, "cuLaunchKernel");
-        return;
+    int length = end > box->lo[0] ? (int)end - box->lo[0] : 0;
+    box->hi[0] = box->lo[0] + length;
+    box->blocks /= box->count[0];
+    box->count[0] = (unsigned)((length + box->extent[0] - 1) / box->extent[0]);
+    box->blocks *= box->count[0];
+}
+
+/* All tiles of an op, a block each. */
+static void run_all(const peal_call *call, const peal_op *op, int64_t end)
+{
+    const tile_caller *caller = call->user;
+    bool partials = call->partial_count > 0 && call->partial[0];
+    peal_launch launch;
+
+    describe_call(caller, call, &launch);
+    for (int i = 0; i < call->view_count; i++)
+        launch.shift[i] = caller->task->access[i].per_tile;
+    for (int at = 0; at < op->range_count;) {
+        for (launch.box_count = 0; launch.box_count < PEAL_LAUNCH_BOXES && at < op->range_count;) {
+            peal_launch_box *box = &launch.box[launch.box_count++];
+            peal_cuda_box_exact(caller->task, &op->range[at++], box);
+            cut_box(box, end);
+        }
+        launch_boxes(caller, partials, exact, &launch);
     }
-    result = await_tile(serial);
-    if (result)
-        fail(caller, result, "cuStreamQuery");
+    await(caller);
 }
 
 /* The application's own work, which is waited for as a kernel is. */
@@ -197,9 +245,7 @@ static void run_application(const peal_call *given)
         fail(caller, result, "cuLaunchKernel");
         return;
     }
-    result = await_tile(serial);
-    if (result)
-        fail(caller, result, "cuStreamQuery");
+    await(caller);
 }
 
 static void run_full(const peal_call *call)
@@ -260,7 +306,7 @@ static peal_status prepare(peal_cuda_serial *serial, const peal_backend_desc *de
         status = peal_cuda_kernels_load(serial->kernels);
     if (status)
         return status;
-    const peal_kernel_source source = {.user = serial, .bind = bind};
+    const peal_kernel_source source = {.user = serial, .bind = bind, .run_all = run_all};
     peal_backend_desc with = *desc;
     with.kernels = &source;
     with.workers = 1;

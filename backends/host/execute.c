@@ -189,6 +189,24 @@ bool host_launch_tiles(host_launch *launch, int64_t count, peal_dispatch_word *d
     return true;
 }
 
+/* All tiles in one call, but for those behind the last visited point. */
+static void call_all(const host_launch *launch)
+{
+    const host_share *share = launch->share;
+    peal_call *call = launch->call;
+
+    for (int r = 0; r < share->run_count && launch->end < INT64_MAX; r++)
+        for (int64_t i = 0; i < share->run[r].count; i++) {
+            enter_run(call, &share->run[r], i);
+            shift_call(launch);
+            if (call->tile.lo[0] >= launch->end)
+                clear_partials(launch);
+        }
+    call->tile.index = 0;
+    shift_call(launch);
+    launch->op->task->run_all(call, launch->op->source, launch->end);
+}
+
 bool host_launch_all(host_launch *launch)
 {
     const host_share *share = launch->share;
@@ -199,10 +217,13 @@ bool host_launch_all(host_launch *launch)
     if (!launch->prepared && !prepare_call(launch))
         return false;
     bool partials = launch->partials && launch->op->task->source->reduction_count > 0;
-    if (partials || share->merged_count == 0)
+    bool whole = launch->op->task->run_all && share->tiles > 1;
+    if ((partials || share->merged_count == 0) && !whole)
         return host_launch_tiles(launch, share->tiles, NULL, 0);
     host_enter(launch->context, launch->op, call, launch->frame->counter[0]);
-    for (int i = 0; i < share->merged_count; i++) {
+    if (partials || share->merged_count == 0)
+        call_all(launch);
+    for (int i = 0; i < share->merged_count && !partials; i++) {
         enter_run(call, &share->merged[i], 0);
         call_tile(launch);
     }

@@ -29,6 +29,7 @@ typedef struct host_task {
     const peal_schedule_task *source;
     peal_function full,
         no_reduction; /* with and without partials; the caller's functions are both */
+    void (*run_all)(const peal_call *call, const peal_op *op, int64_t end); /* or NULL */
     peal_walk_value needed;
     peal_walk_value *argument;
     peal_walk_value count; /* of its points that it visits; expr NULL: all */

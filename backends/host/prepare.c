@@ -60,9 +60,12 @@ static void prepare_arrays(host_rank *rank)
 static bool bind_kernel(host_rank *rank, const peal_schedule_task *source, host_task *task)
 {
     const peal_kernel_source *lent = rank->plan->desc.kernels;
-    if (lent && !source->function)
+    if (lent && !source->function) {
+        bool launched_by_caller = source->cuda_function || source->enqueue;
+        task->run_all = launched_by_caller ? NULL : lent->run_all;
         return lent->bind(lent->user, rank->schedule, source, &task->full, &task->no_reduction,
                           &task->call.user);
+    }
     task->full = task->no_reduction = source->function;
     return source->function ||
            host_kernels_bind(rank->plan->kernels, rank->plan->arena, rank->schedule, source,
@@ -116,14 +119,13 @@ static peal_status prepare_task(host_rank *rank, const peal_schedule_task *sourc
         task->shifts = task->shifts || source->access[i].per_tile > 0;
         memcpy(task->call.view[i].stride, array->layout.stride, sizeof(task->call.view[i].stride));
     }
-    task->is_uniform = source->kind == PEAL_TASK_KERNEL && !task->shifts &&
-                       task->has_constant_arguments && source->reduction_count == 0 &&
-                       !source->count;
     if (status || source->kind != PEAL_TASK_KERNEL)
         return status;
     if (!bind_kernel(rank, source, task))
         return peal_report(rank->plan->desc.diagnostics, PEAL_E_INTERNAL, source->source, NULL,
                            "task `%s` has no function", source->name);
+    task->is_uniform = !task->shifts && task->has_constant_arguments &&
+                       source->reduction_count == 0 && !source->count && !task->run_all;
     return PEAL_STATUS_OK;
 }
 

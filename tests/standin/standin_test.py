@@ -202,6 +202,24 @@ class Kernels(unittest.TestCase):
         self.assertGreaterEqual(len(launches), 2 * 2 * 3)  # two ranks: start, then relax twice
         self.assertEqual(left(record), set())
 
+    def test_one_launch_an_op(self):
+        """All tiles of an op are launched at once, those of a reduction and of two borders and an inside, too."""
+        folder = common.folder_of({"sum.yaml": "peal: 1\nname: sum\nkernels: sum.c\nrepeat: 3\nbuffers: {total: {}}\n"
+                                               "topology: {dims: [auto, 1], periodic: [true, true]}\nfields: {u: {size: [32, 32], halo: 1}}\n"
+                                               "setup: [{task: fill, box: u, write: u, tile: [8, 8]}]\nstep:\n"
+                                               "  - {exchange: u}\n"
+                                               "  - {task: add, box: u, read: {u: {star: 1}}, reduce: {total: sum}, tile: [8, 4]}\n"
+                                               "  - {allreduce: {total: sum}}\n",
+                                   "sum.c": "PEAL_KERNEL(fill)(peal_tile t, PEAL_WRITE(double, u))\n{\n"
+                                            "    PEAL_FOR_2D (t, x, y)\n        PEAL_AT(u, x, y) = x + 32 * y;\n}\n"
+                                            "PEAL_KERNEL(add)(peal_tile t, PEAL_READ(double, u), PEAL_REDUCE(double, total))\n{\n"
+                                            "    double sum = 0;\n    PEAL_FOR_2D (t, x, y)\n        sum += PEAL_AT(u, x + 1, y);\n"
+                                            "    PEAL_PARTIAL(total, sum);\n}\n"}, FOLDER.name)
+        env, path = with_driver(XDG_CACHE_HOME=CACHE)
+        code, _, err = common.peal("run", folder, "-n", "2", "--backend", "cuda", "--mode", "serial", env=env)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(lines_of(path).count("cuLaunchKernel"), 2 * (1 + 3))
+
     @share.sometimes(4)
     def test_errors_name_the_task(self):
         for call in ("cuLaunchKernel", "cuStreamQuery"):

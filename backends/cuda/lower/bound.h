@@ -84,7 +84,10 @@ typedef struct peal_cuda_task {
                                  that blocks can send them */
 } peal_cuda_task;
 
-/* tile_boxes.c: out->exact, free and large. */
+/* tile_boxes.c. The box of some of the schedule's own tiles, a tile a block; and out->exact, free
+ * and large. */
+void peal_cuda_box_exact(const peal_schedule_task *task, const peal_tile_range *range,
+                         peal_launch_box *out);
 void peal_cuda_tile_boxes_bind(peal_cuda_rank *rank, const peal_op *op, peal_cuda_op *out);
 
 /* copy_pieces.c */

@@ -10,8 +10,8 @@
 /* The number of blocks that an SM is sure to hold at a time (PEAL_BLOCKS_ in device/kernel.h). */
 enum { WAVE = 3 };
 
-static void exact_box(const peal_schedule_task *task, const peal_tile_range *range,
-                      peal_launch_box *out)
+void peal_cuda_box_exact(const peal_schedule_task *task, const peal_tile_range *range,
+                         peal_launch_box *out)
 {
     const peal_tiling *tiling = &task->tiling[range->tiling];
     int64_t step = 1;
@@ -182,7 +182,7 @@ void peal_cuda_tile_boxes_bind(peal_cuda_rank *rank, const peal_op *op, peal_cud
     out->exact = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, op->range_count + 1);
     out->free = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, op->range_count + 1);
     for (int i = 0; i < op->range_count; i++) {
-        exact_box(task, &op->range[i], &out->exact[out->exact_count]);
+        peal_cuda_box_exact(task, &op->range[i], &out->exact[out->exact_count]);
         out->exact_count += out->exact[out->exact_count].blocks > 0;
     }
     memcpy(out->free, out->exact, (size_t)out->exact_count * sizeof(*out->free));
