@@ -180,12 +180,26 @@ static void ask_of_size(mode_question *q, const peal_statement *s)
 
 /* ---- PEAL_E_HOST_WORK_IN_LOOP, PEAL_E_APPLICATION_FUNCTION: what the device does not do ---- */
 
-static void ask_of_host_work(mode_question *q, const peal_statement *s)
+/* What is known of the `when`s of a statement and of those around it. */
+typedef struct surroundings {
+    bool loops;    /* it is in the loop */
+    bool skipped;  /* a condition of the run may skip it */
+    bool foreseen; /* so may one on the step, which is known before it is run */
+} surroundings;
+
+/* A step with a file is run singly, so that the host has its turn. */
+static void ask_of_host_work(mode_question *q, const peal_statement *s, surroundings in)
 {
-    if (q->repeats && (s->kind == PEAL_STATEMENT_LOAD || s->kind == PEAL_STATEMENT_SAVE))
+    if (!q->repeats || (s->kind != PEAL_STATEMENT_LOAD && s->kind != PEAL_STATEMENT_SAVE))
+        return;
+    if (in.skipped)
         add_reason(q, PEAL_E_HOST_WORK_IN_LOOP, true, s,
-                   "move it to setup or finish, or use stream",
-                   "reads or writes a file, which only the host can do");
+                   "give it a `when` on the step, or use stream",
+                   "reads or writes a file, which only the host can do, but the GPU decides when");
+    else if (!in.foreseen)
+        add_reason(q, PEAL_E_HOST_WORK_IN_LOOP, true, s,
+                   "give it a `when` on the step, move it to setup or finish, or use stream",
+                   "reads or writes a file in each step, which only the host can do");
 }
 
 static void ask_of_function(mode_question *q, const peal_statement *s, bool loops)
@@ -234,22 +248,25 @@ static void ask_of_room(mode_question *q)
 
 /* ---- all of them ---- */
 
-static void ask_of_body(mode_question *q, const peal_body *body, bool loops, bool skipped)
+static void ask_of_body(mode_question *q, const peal_body *body, surroundings around)
 {
     for (int i = 0; i < body->count; i++) {
         const peal_statement *s = body->statement[i];
-        bool here = skipped || is_decided_late(s->when);
-        ask_of_function(q, s, loops);
+        peal_step_kind kind = peal_step_kind_of(s->when);
+        surroundings in = around;
+        in.skipped |= is_decided_late(s->when);
+        in.foreseen |= kind == PEAL_STEP_PERIODIC || kind == PEAL_STEP_THRESHOLD;
+        ask_of_function(q, s, in.loops);
         ask_of_size(q, s);
-        if (loops) {
-            ask_of_host_work(q, s);
-            ask_of_condition(q, s, here);
+        if (in.loops) {
+            ask_of_host_work(q, s, in);
+            ask_of_condition(q, s, in.skipped);
         }
         if (s->kind != PEAL_STATEMENT_REPEAT)
             continue;
-        if (loops)
+        if (in.loops)
             ask_of_loop(q, s);
-        ask_of_body(q, &s->u.loop.body, loops, here);
+        ask_of_body(q, &s->u.loop.body, in);
     }
 }
 
@@ -293,9 +310,9 @@ int peal_graph_reasons(const peal_graph_data *graph, const peal_machine *machine
                        .reason = out};
 
     ask_of_outermost(&q);
-    ask_of_body(&q, &graph->setup, false, false);
-    ask_of_body(&q, &graph->step.body, true, false);
-    ask_of_body(&q, &graph->finish, false, false);
+    ask_of_body(&q, &graph->setup, (surroundings){.loops = false});
+    ask_of_body(&q, &graph->step.body, (surroundings){.loops = true});
+    ask_of_body(&q, &graph->finish, (surroundings){.loops = false});
     ask_of_room(&q);
     count_others(&q);
     sort_reasons(&q);

@@ -53,6 +53,12 @@ static const rule_case cases[] = {
     {PEAL_E_SIZES_NOT_FIXED, ".bbbb", ".bb.b",
      STEP "- {send: b, to: rank, count: n}\n- {recv: b, from: rank, count: n}\n"},
     {PEAL_E_HOST_WORK_IN_LOOP, "...xx", ".....", STEP "- {save: u, file: u.npy}\n"},
+    {PEAL_E_HOST_WORK_IN_LOOP, "...xx", ".....",
+     STEP "- repeat: 4\n  as: i\n  step: [{load: u, file: u.npy, when: i == 2}]\n"},
+    {PEAL_CODE_COUNT, ".....", ".....",
+     STEP "- {save: u, file: 'u{step}.npy', when: (step + 1) % 10 == 0}\n"},
+    {PEAL_CODE_COUNT, ".....", ".....",
+     STEP "- repeat: 4\n  as: i\n  when: step == 7\n  step: [{load: u, file: u.npy}]\n"},
     {PEAL_CODE_COUNT, ".....", ".....",
      STEP "- {set: k, value: step}\nfinish: [{save: u, file: u.npy}]\n"},
 };
@@ -115,6 +121,23 @@ static void test_rules(void **state)
 }
 
 /* A statement's line is told where the reason is about one, and others like it are counted. */
+/* In stream the host looks at the verdict; in the other modes nobody could have the file's turn. */
+static void test_files_of_which_the_device_decides(void **state)
+{
+    (void)state;
+    const peal_graph_data *data;
+    peal_graph *graph =
+        read_graph(STEP "- {save: u, file: u.npy, when: k < 3 and step % 3 == 0}\n", &data);
+    for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
+        const char *refusal = peal_graph_refuses(data, (peal_mode)mode, true);
+        bool repeats = mode == PEAL_MODE_GRAPH || mode == PEAL_MODE_FUSED;
+        assert_int_equal(refusal != NULL, repeats);
+        if (refusal)
+            assert_non_null(strstr(refusal, "the GPU decides when [E453]"));
+    }
+    peal_graph_destroy(graph);
+}
+
 static void test_places(void **state)
 {
     static const char text[] = STEP "- {task: t, box: {count: n, max: m}, write: {b: tile}}\n"
@@ -219,9 +242,8 @@ static void test_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_functions_of_the_application),
+        cmocka_unit_test(test_rules),  cmocka_unit_test(test_files_of_which_the_device_decides),
+        cmocka_unit_test(test_places), cmocka_unit_test(test_functions_of_the_application),
         cmocka_unit_test(test_room),
     };
     return cmocka_run_group_tests_name("applicability", tests, NULL, NULL);

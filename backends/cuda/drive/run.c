@@ -15,8 +15,7 @@
 /* Whether the next op is a task that the host runs when the rank's lanes are idle. */
 static bool is_file_task(const peal_cuda_rank *rank)
 {
-    const peal_cuda_op *op = &rank->op[rank->walk.position];
-    return op->task && (op->task->kind == PEAL_TASK_LOAD || op->task->kind == PEAL_TASK_SAVE);
+    return peal_cuda_moves_file(rank->schedule, rank->op[rank->walk.position].source);
 }
 
 static bool is_idle(peal_cuda_rank *rank, bool *idle)

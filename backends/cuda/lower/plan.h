@@ -112,6 +112,15 @@ static inline bool peal_cuda_repeats(const peal_cuda_plan *plan)
     return plan->engine != NULL;
 }
 
+/* Whether an op is a `load` or `save`: the host's work, once the device has done what is before. */
+static inline bool peal_cuda_moves_file(const peal_schedule *schedule, const peal_op *op)
+{
+    peal_task_kind kind =
+        op->kind == PEAL_OP_LAUNCH ? schedule->task[op->task].kind : PEAL_TASK_KERNEL;
+
+    return kind == PEAL_TASK_LOAD || kind == PEAL_TASK_SAVE;
+}
+
 /* Whether WRITE `op` must write its flag. Messages within the process need none, except in mode
  * fused, where the persistent kernel waits by flags and steps beside it must count on. */
 static inline bool peal_cuda_has_flag(const peal_cuda_rank *rank, const peal_cuda_op *op)

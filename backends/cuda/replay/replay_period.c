@@ -33,14 +33,14 @@ static bool call_repeats(const peal_cuda_rank *rank, const peal_op *op, const ch
 static bool ops_repeat(const peal_cuda_rank *rank, const char **reason)
 {
     const peal_schedule *schedule = rank->schedule;
+    const uint64_t *passed = rank->plan->graphs->begin[rank->index].passed;
 
     for (int i = schedule->step.first; i < schedule->step.end; i++) {
         const peal_op *op = &schedule->op[i];
         if (op->kind != PEAL_OP_LAUNCH)
             continue;
-        if (schedule->task[op->task].kind == PEAL_TASK_LOAD ||
-            schedule->task[op->task].kind == PEAL_TASK_SAVE) {
-            *reason = "`load` or `save` in the loop: work of the host";
+        if (peal_cuda_moves_file(schedule, op) && rank->walk.passed[i] > passed[i]) {
+            *reason = "`load` or `save` in most steps: work of the host";
             return false;
         }
         if (!call_repeats(rank, op, reason))

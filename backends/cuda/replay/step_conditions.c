@@ -1,7 +1,8 @@
 /* Conditions on the step. What a recording holds as constants is right again only where they are as
  * they were in its steps. A condition is *kept*: then K is a multiple of its period. Or it is
  * *rare*: then replays cover steps in which it is as usual, and a step in which it is not is run
- * singly. Messages of such steps alone are in no recording, so their numbers need not come round.
+ * singly. Messages of such steps alone are in no recording, so their numbers need not come round;
+ * and the host can read and write files in them.
  */
 #include "backends/cuda/replay/step_conditions.h"
 
@@ -14,6 +15,7 @@ typedef struct listing {
     peal_cuda_step_conditions *out;
     peal_scope scope;
     int64_t *counter;
+    bool has_files; /* so have the conditions that are being added */
     const char **reason;
 } listing;
 
@@ -23,7 +25,9 @@ static peal_cuda_step_condition *add(listing *l)
 
     PEAL_ARENA_ROOM(l->rank->plan->arena, out->of, out->count, out->room);
     peal_cuda_step_condition *condition = &out->of[out->count++];
-    *condition = (peal_cuda_step_condition){.rank = l->rank, .counter = l->counter};
+    *condition = (peal_cuda_step_condition){.rank = l->rank,
+                                            .counter = l->counter,
+                                            .has_files = l->has_files};
     return condition;
 }
 
@@ -56,6 +60,15 @@ static void add_length(listing *l, const peal_walk_value *value)
         add(l)->atom = (peal_step_atom){.expr = value->expr, .period = period};
 }
 
+/* Whether the region of an IF has `load` or `save`. */
+static bool has_files(const peal_schedule *schedule, const peal_op *region)
+{
+    for (int i = (int)(region - schedule->op) + 1; i < region->end; i++)
+        if (peal_cuda_moves_file(schedule, &schedule->op[i]))
+            return true;
+    return false;
+}
+
 static void list_rank(peal_cuda_rank *rank, peal_cuda_step_conditions *out, const char **reason)
 {
     listing l = {.rank = rank, .out = out, .reason = reason};
@@ -70,9 +83,14 @@ static void list_rank(peal_cuda_rank *rank, peal_cuda_step_conditions *out, cons
             add_length(&l, &loop->repeat);
             add_length(&l, &loop->every);
             add_length(&l, &loop->lag);
-        } else if (op->kind == PEAL_OP_IF && op->condition)
-            add_conditions(&l, &rank->program->op[i].condition);
-        else if (op->kind == PEAL_OP_LAUNCH)
+        } else if (op->kind == PEAL_OP_IF) {
+            l.has_files = has_files(schedule, op);
+            if (op->condition)
+                add_conditions(&l, &rank->program->op[i].condition);
+            else if (l.has_files)
+                *reason = "`load` or `save` where the GPU decides whether it is done";
+            l.has_files = false;
+        } else if (op->kind == PEAL_OP_LAUNCH)
             add_conditions(&l, &rank->task[op->task].needed);
     }
 }
@@ -120,7 +138,7 @@ bool peal_cuda_step_conditions_keep(peal_cuda_step_conditions *of, int64_t most,
     for (int i = 0; i < of->count; i++) {
         peal_cuda_step_condition *condition = &of->of[i];
         int64_t period = condition->atom.period;
-        condition->is_rare = period == 0 || period > most;
+        condition->is_rare = period == 0 || period > most || condition->has_files;
         if (condition->is_rare && !condition->atom.is_steps)
             return false;
         condition->usual = condition->is_rare &&
