@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,6 +24,7 @@ typedef struct file_job {
     unsigned char *first; /* address of the first stored point */
     const char *name;     /* as the spec writes it */
     const char *path;
+    char when[40];            /* " in step 40", or nothing */
     char elsewhere[PATH_MAX]; /* the path of a file that is redirected */
     peal_arena *arena;        /* of this call */
     int fd;
@@ -42,7 +44,8 @@ static peal_status failed(const file_job *job, const char *what, int error)
 {
     return peal_report(job->request->diagnostics, PEAL_E_LOAD_SAVE_FAILED, job->task->source,
                        "check the folder, its permissions and the room on the disk",
-                       "cannot %s `%s`: %s", what, job->path, error ? strerror(error) : "it ended");
+                       "cannot %s `%s`%s: %s", what, job->path, job->when,
+                       error ? strerror(error) : "it ended");
 }
 
 static peal_status no_memory(const file_job *job)
@@ -58,13 +61,13 @@ static peal_status refused(const file_job *job, const char *what, int error)
     if (error == EXDEV)
         return peal_report(job->request->diagnostics, PEAL_E_DATA_FILE_OUTSIDE, job->task->source,
                            "choose a name in the folder, or allow it with --allow-outside",
-                           "`%s` is outside the spec's folder `%s`", job->path,
+                           "`%s`%s is outside the spec's folder `%s`", job->path, job->when,
                            graph->folder && *graph->folder ? graph->folder : ".");
     if (error == EINVAL)
         return peal_report(job->request->diagnostics, PEAL_E_NOT_A_FILE, job->task->source,
                            "name a file, new or old",
-                           "cannot %s `%s`: it is neither a file nor a character device", what,
-                           job->path);
+                           "cannot %s `%s`%s: it is neither a file nor a character device", what,
+                           job->path, job->when);
     return failed(job, what, error);
 }
 
@@ -89,6 +92,8 @@ static peal_status open_job(file_job *job, const peal_array_file *request)
                       .root = peal_array_file_root(graph, request->allow_outside),
                       .target = {.folder = -1},
                       .fd = -1};
+    if (request->step != PEAL_NO_STEP)
+        snprintf(job->when, sizeof(job->when), " in step %lld", (long long)request->step);
     if (!job->arena)
         return no_memory(job);
     PEAL_ARENA_GUARD(job->arena, return no_memory(job));
@@ -232,7 +237,8 @@ static peal_status canceled(const file_job *job)
         return (peal_status)cause;
     return peal_report(job->request->diagnostics, PEAL_E_LOAD_SAVE_FAILED, job->task->source,
                        "see what the other processes say",
-                       "`%s` is not saved: another rank could not write its part", job->path);
+                       "`%s` is not saved%s: another rank could not write its part", job->path,
+                       job->when);
 }
 
 static peal_status save_new(file_job *job)
@@ -253,7 +259,8 @@ static peal_status save_new(file_job *job)
     if (error == EACCES || error == EPERM || error == EROFS)
         return peal_report(job->request->diagnostics, PEAL_E_CANNOT_REPLACE_FILE, job->task->source,
                            "let the folder be written to, or save to another one",
-                           "cannot make a new file beside `%s`: %s", job->path, strerror(error));
+                           "cannot make a new file beside `%s`%s: %s", job->path, job->when,
+                           strerror(error));
     if (error)
         return failed(job, "create", error);
     peal_status status = write_part(job);

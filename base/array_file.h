@@ -5,11 +5,14 @@
 #include "base/expression.h"
 #include "base/saves.h"
 
+enum { PEAL_NO_STEP = -1 };
+
 typedef struct peal_array_file {
     const peal_schedule *schedule;
     const peal_schedule_task *task; /* LOAD or SAVE */
     unsigned char *first;           /* host address of the array's first stored point */
     peal_scope scope;               /* for the names in the file's name */
+    int64_t step;                   /* in which it is; PEAL_NO_STEP: of no step, in setup, finish */
     peal_saves *saves;              /* of the plan; may be NULL to load */
     bool allow_outside;             /* of the spec's folder */
     peal_diagnostics *diagnostics;

@@ -209,6 +209,8 @@ static peal_status arm(peal_cuda_plan *plan)
     if (!status)
         status = peal_cuda_interop_create(plan);
     if (!status)
+        peal_cuda_file_writers_create(plan);
+    if (!status)
         status = warm_up(plan);
     if (!status && plan->desc.embedded)
         status = peal_cuda_embed_create(plan);
@@ -352,6 +354,7 @@ static void destroy_on_device(peal_cuda_plan *plan)
     peal_cuda_graphs_destroy(plan);
     peal_cuda_rescue_destroy(plan);
     peal_cuda_interop_destroy(plan);
+    peal_cuda_file_writers_destroy(plan);
     for (int r = 0; r < plan->rank_count; r++)
         destroy_rank(plan, &plan->rank[r]);
     for (int r = 0; r < plan->rank_count; r++)
@@ -375,6 +378,7 @@ void peal_cuda_plan_destroy(peal_cuda_plan *plan)
         atomic_compare_exchange_strong(plan->desc.abort_word, &none, (int)PEAL_STATUS_USAGE);
         pthread_join(plan->run->thread, NULL);
     }
+    peal_cuda_file_writers_join(plan);
     peal_cuda_embed_destroy(plan);
     if (!plan->device->lost) /* else its resources are freed when the process ends */
         destroy_on_device(plan);

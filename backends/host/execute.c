@@ -383,9 +383,9 @@ static bool run_task(host_context *context, const host_op *op, const peal_walk_f
     case PEAL_TASK_PRINT:
         return print_row(rank, task, frame);
     case PEAL_TASK_LOAD:
-        return host_file_load(context, task, frame);
+        return host_file_load(context, op, frame);
     case PEAL_TASK_SAVE:
-        return host_file_save(context, task, frame);
+        return host_file_save(context, op, frame);
     case PEAL_TASK_DECIDE:
         return decide(context, task, op, frame);
     default:

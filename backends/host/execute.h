@@ -53,8 +53,8 @@ int64_t host_count_at(peal_type type, const unsigned char *at);
 bool host_count_fits(host_rank *rank, const peal_op *op, int64_t step, int64_t count, int64_t most);
 
 /* file.c: `load` and `save` tasks. False: failed. */
-bool host_file_load(host_context *context, const host_task *task, const peal_walk_frame *frame);
-bool host_file_save(host_context *context, const host_task *task, const peal_walk_frame *frame);
+bool host_file_load(host_context *context, const host_op *op, const peal_walk_frame *frame);
+bool host_file_save(host_context *context, const host_op *op, const peal_walk_frame *frame);
 
 static inline bool host_is_kernel(const host_op *op)
 {

@@ -4,13 +4,17 @@
 
 #include "base/array_file.h"
 
-static bool move_file(host_context *context, const host_task *task, const peal_walk_frame *frame,
+static bool move_file(host_context *context, const host_op *op, const peal_walk_frame *frame,
                       peal_status (*move)(const peal_array_file *request))
 {
     host_rank *rank = context->rank;
+    const host_task *task = op->task;
+    int index = (int)(op - rank->op);
+    bool in_step = index >= rank->schedule->step.first && index < rank->schedule->step.end;
     peal_array_file request = {.schedule = rank->schedule,
                                .task = task->source,
                                .first = rank->first[frame->binding[task->source->array]],
+                               .step = in_step ? frame->counter[0] : PEAL_NO_STEP,
                                .saves = rank->plan->desc.saves,
                                .allow_outside = rank->plan->desc.allow_outside,
                                .diagnostics = rank->plan->late};
@@ -20,12 +24,12 @@ static bool move_file(host_context *context, const host_task *task, const peal_w
     return status == PEAL_STATUS_OK || host_fail(rank->plan, status);
 }
 
-bool host_file_load(host_context *context, const host_task *task, const peal_walk_frame *frame)
+bool host_file_load(host_context *context, const host_op *op, const peal_walk_frame *frame)
 {
-    return move_file(context, task, frame, peal_array_file_load);
+    return move_file(context, op, frame, peal_array_file_load);
 }
 
-bool host_file_save(host_context *context, const host_task *task, const peal_walk_frame *frame)
+bool host_file_save(host_context *context, const host_op *op, const peal_walk_frame *frame)
 {
-    return move_file(context, task, frame, peal_array_file_save);
+    return move_file(context, op, frame, peal_array_file_save);
 }

@@ -87,6 +87,7 @@ static void load_part(const char *path, int fd)
         size_t bytes = (size_t)peal_box_points(&array->layout.stored) * sizeof(double);
         unsigned char *memory = calloc(1, bytes);
         const peal_array_file request = {.schedule = schedule,
+                                         .step = PEAL_NO_STEP,
                                          .task = task,
                                          .first = memory,
                                          .diagnostics = list};

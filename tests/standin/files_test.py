@@ -30,11 +30,18 @@ class Files(unittest.TestCase):
     def tearDownClass(cls):
         cls.units.cleanup()
 
-    def run_in(self, folder, *words):
+    def run_in(self, folder, *words, change=None):
         env = common.environment(LD_LIBRARY_PATH=EMULATING, STANDIN_DEVICES="2", STANDIN_RECORD=os.devnull, STANDIN_SMS="3",
                                  EMULATE_INCLUDE=INCLUDE, EMULATE_UNITS=self.units.name, XDG_CACHE_HOME=self.units.name)
         for name in ("files.yaml", "files_until.yaml", "files.c"):
             shutil.copy(os.path.join(SPECS, name), folder)
+        if change:
+            path = os.path.join(folder, "files.yaml")
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            assert text.count(change[0]) == 1
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text.replace(*change))
         return common.peal("run", os.path.join(folder, words[0] + ".yaml"), "--backend", "cuda", *words[1:], env=env)
 
     def test_files_are_those_of_serial(self):
@@ -52,6 +59,30 @@ class Files(unittest.TestCase):
                 code, out, err = self.run_in(folder, "files", "--mode", mode, "--json")
                 self.assertEqual(code, 0, out + err)
                 self.assertGreater(json.loads(out)["modes"][0]["steps_replayed"], 30)
+
+    def failing(self, ranks, mode, change, make=None):
+        with tempfile.TemporaryDirectory() as folder:
+            if make:
+                os.mkdir(os.path.join(folder, make))
+            code, _, err = self.run_in(folder, "files", "-n", str(ranks), "--mode", mode, "--allow-outside", change=change)
+            names = sorted(os.listdir(folder))
+            for name in names:
+                if name.endswith(".npy") and name != make:
+                    self.assertEqual(os.path.getsize(os.path.join(folder, name)), 128 + 40 * 40 * 8, name)
+            self.assertFalse([name for name in names if not name.endswith((".npy", ".yaml", ".c"))])
+            return code, err, names
+
+    def test_a_file_that_cannot_be_written_is_told_with_its_step(self):
+        for ranks, mode in share.taken([(ranks, mode) for ranks in (1, 2) for mode in ("stream", "graph", "fused")], 2):
+            with self.subTest(ranks=ranks, mode=mode):
+                code, err, names = self.failing(ranks, mode, ('"a{step}.npy"', '"/dev/full"'))
+                self.assertEqual(code, 4, err)
+                self.assertIn("cannot write `/dev/full` in step 4: No space left on device [E210]", err)
+                self.assertNotIn("last.npy", names)
+                code, err, names = self.failing(ranks, mode, ("a33.npy, when", "a13.npy, when"), make="a33.npy")
+                self.assertEqual(code, 4, err)
+                self.assertRegex(err, r"cannot create `\S*a33.npy` in step 33: Is a directory")
+                self.assertIn("a13.npy", names)
 
 
 if __name__ == "__main__":

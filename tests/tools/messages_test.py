@@ -210,9 +210,9 @@ class OneErrorOnce(unittest.TestCase):
         os.mkdir(os.path.join(self.folder, "b0"))
         path = self.write("s.yaml", "peal: 1\nfields: {a: {size: [16, 16]}}\nrepeat: 2\nstep:\n"
                                     "  - {save: a, file: 'b{step}/b-{rank}.npy'}\n")
-        self.expect(path, ("-n", "4"), 4, r"s.yaml:5:5: error: cannot create `.*b1/b-\d.npy`: .*\[E210\]\n    ")
+        self.expect(path, ("-n", "4"), 4, r"s.yaml:5:5: error: cannot create `.*b1/b-\d.npy` in step 1: .*\[E210\]\n    ")
         path = self.write("l.yaml", "peal: 1\nfields: {a: {size: [16, 16]}}\nstep:\n  - {load: a, file: 'b{rank}/b.npy'}\n")
-        self.expect(path, ("-n", "4"), 4, r"l.yaml:4:5: error: cannot open `.*b\d/b.npy`: .*\[E210\]\n    ")
+        self.expect(path, ("-n", "4"), 4, r"l.yaml:4:5: error: cannot open `.*b\d/b.npy` in step 0: .*\[E210\]\n    ")
 
     def test_a_process_that_is_killed(self):
         self.write("c.c", "#include <signal.h>\n#include <unistd.h>\nPEAL_KERNEL(move)(peal_tile t, PEAL_WRITE(double, p), long r)"

@@ -170,7 +170,7 @@ class Room(Save):
         for processes in [1, 2]:
             code, _, err = self.run_spec(processes=processes, prefix=("bash", "-c", 'ulimit -f 16; exec "$@"', "-"))
             self.assertEqual(code, 4, err)
-            self.assertRegex(err, r"cannot (write|size) `.*out.npy`: File too large")
+            self.assertRegex(err, r"cannot (write|size) `.*out.npy` in step 0: File too large")
             self.assertIn("[E210]", err)
             self.assertEqual(read(self.path("out.npy")), OLD)
             self.assert_clean()
@@ -192,7 +192,7 @@ class Room(Save):
                                os.path.join(self.top, "old.npy"), PEAL, "run", self.path("s.yaml"), "-n", "2"],
                               capture_output=True, text=True, check=False, env=environment())
         self.assertEqual(done.returncode, 4, done.stderr)
-        self.assertRegex(done.stderr, r"cannot write `.*out.npy`: No space left on device .*\[E210\]")
+        self.assertRegex(done.stderr, r"cannot write `.*out.npy` in step 0: No space left on device .*\[E210\]")
         self.assertEqual(done.stdout.split()[-1:], ["out.npy"])
 
 

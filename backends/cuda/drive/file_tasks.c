@@ -1,5 +1,6 @@
 /* `load` and `save` tasks. The rank's lanes are drained; then the array is copied to host memory,
- * and for `load` back to the device. */
+ * and for `load` back to the device. Files of steps are saved beside them, where there is room
+ * (file_writer.c). */
 #include "backends/cuda/drive/run.h"
 #include "backends/cuda/lower/plan.h"
 
@@ -12,11 +13,16 @@ static peal_status move_file(peal_cuda_rank *rank, const peal_cuda_op *op,
 {
     peal_cuda_plan *plan = rank->plan;
     bool loads = op->task->kind == PEAL_TASK_LOAD;
+    int index = (int)(op - rank->op);
     int64_t bytes = rank->schedule->array[storage].layout.bytes;
     void *device = (void *)(uintptr_t)rank->first[storage];
     peal_array_file request = {.schedule = rank->schedule,
                                .task = op->task,
                                .first = memory,
+                               .step = index >= rank->schedule->step.first &&
+                                               index < rank->schedule->step.end
+                                           ? frame->counter[0]
+                                           : PEAL_NO_STEP,
                                .saves = plan->desc.saves,
                                .allow_outside = plan->desc.allow_outside,
                                .diagnostics = plan->emission.late};
@@ -37,6 +43,8 @@ bool peal_cuda_file_run(peal_cuda_rank *rank, const peal_cuda_op *op, const peal
     peal_cuda_plan *plan = rank->plan;
     int storage = frame->binding[op->task->array];
 
+    if (peal_cuda_file_is_written_beside(rank, op))
+        return peal_cuda_file_enqueue(rank, op, frame);
     for (int l = 0; l < rank->lanes; l++)
         if (!peal_cuda_drain_lane(plan, rank->lane[l].stream))
             return false;

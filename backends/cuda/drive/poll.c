@@ -37,8 +37,12 @@ static uint64_t device_steps(const peal_cuda_plan *plan)
 
 bool peal_cuda_check_failure(peal_cuda_plan *plan)
 {
+    peal_status unwritten = peal_cuda_file_writers_failed(plan);
+
     if (!check_device_records(plan))
         return false;
+    if (unwritten)
+        return peal_cuda_fail(plan, unwritten);
     if (!peal_cuda_is_aborted(plan))
         return true;
     peal_cuda_stop_device(plan);

@@ -12,12 +12,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-/* Whether the next op is a task that the host runs when the rank's lanes are idle. */
-static bool is_file_task(const peal_cuda_rank *rank)
-{
-    return peal_cuda_moves_file(rank->schedule, rank->op[rank->walk.position].source);
-}
-
 static bool is_idle(peal_cuda_rank *rank, bool *idle)
 {
     *idle = true;
@@ -28,6 +22,24 @@ static bool is_idle(peal_cuda_rank *rank, bool *idle)
         if (!peal_cuda_within_lookahead(rank, idle))
             return false;
     }
+    return true;
+}
+
+/* Whether the host can do its part of the next op now: of `load` and `save`. */
+static bool is_ready_for_host(peal_cuda_rank *rank, bool *ready)
+{
+    const peal_cuda_op *op = &rank->op[rank->walk.position];
+
+    *ready = true;
+    if (!peal_cuda_moves_file(rank->schedule, op->source))
+        return true;
+    if (peal_cuda_file_is_written_beside(rank, op)) {
+        *ready = peal_cuda_file_writer_has_room(rank);
+        return true;
+    }
+    if (!is_idle(rank, ready))
+        return false;
+    *ready = *ready && peal_cuda_file_writer_is_idle(rank);
     return true;
 }
 
@@ -53,7 +65,7 @@ static peal_cuda_advance advance_in(peal_cuda_rank *rank, const peal_section *se
         default:
             break;
         }
-        if (is_file_task(rank) && !is_idle(rank, &is_within))
+        if (!is_ready_for_host(rank, &is_within))
             return PEAL_CUDA_FAILED;
         if (!is_within)
             return moved ? PEAL_CUDA_ADVANCED : PEAL_CUDA_WAITS_FOR_DEVICE;
@@ -188,7 +200,7 @@ static bool run(peal_cuda_plan *plan)
     }
     /* The last launches may have recorded a failure after the last poll. */
     return peal_cuda_interop_end(plan) && peal_cuda_run_drain(plan) &&
-           peal_cuda_check_failure(plan);
+           peal_cuda_file_writers_await(plan) && peal_cuda_check_failure(plan);
 }
 
 bool peal_cuda_walk_section_only(peal_cuda_rank *rank, const peal_section *section)
@@ -217,6 +229,7 @@ void *peal_cuda_run_thread(void *user)
     plan->run->begin = plan->run->last_progress = peal_clock_s();
     if (!run(plan))
         peal_cuda_rescue_all(plan);
+    peal_cuda_file_writers_settle(plan);
     peal_cuda_interop_leave(plan);
     plan->run->end = peal_clock_s();
     plan->run->cpu = 1e-9 * (double)(peal_clock_thread_cpu_ns() - begin);

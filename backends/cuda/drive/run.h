@@ -32,9 +32,12 @@ typedef struct peal_cuda_mailbox {
     unsigned recorded_rows;            /* rows in that recording, so far */
 } peal_cuda_mailbox;
 
+typedef struct peal_cuda_file_writer peal_cuda_file_writer;
+
 /* A start of the plan. */
 typedef struct peal_cuda_run {
     peal_cuda_mailbox mailbox;
+    peal_cuda_file_writer *writer; /* by rank; NULL: files are written while the lanes are idle */
     pthread_t thread;
     bool running;
     bool setup, finish; /* whether this start includes these sections */
@@ -124,9 +127,34 @@ bool peal_cuda_rows_out(peal_cuda_plan *plan, bool all);
 /* Prints one row; first_step is added to its step. */
 void peal_cuda_row_out(peal_cuda_plan *plan, const peal_cuda_row *row, int64_t first_step);
 
-/* file_tasks.c: runs a `load` or `save` task on the host, once the rank's lanes are idle. False:
+/* file_tasks.c: runs a `load` or `save` task on the host, once peal_cuda_file_is_ready. False:
  * failed. */
 bool peal_cuda_file_run(peal_cuda_rank *rank, const peal_cuda_op *op, const peal_walk_frame *frame);
+
+/* file_writer.c */
+/* Makes room for copies of what the steps save, and threads that write them; where there is no
+ * room, and in mode sync, none. */
+void peal_cuda_file_writers_create(peal_cuda_plan *plan);
+/* Ends the threads, which have nothing left to do. */
+void peal_cuda_file_writers_join(peal_cuda_plan *plan);
+/* Once the threads have ended: gives the room back. */
+void peal_cuda_file_writers_destroy(peal_cuda_plan *plan);
+/* Whether the task is a `save` that the rank's thread does. */
+bool peal_cuda_file_is_written_beside(const peal_cuda_rank *rank, const peal_cuda_op *op);
+/* Whether it can take one more. */
+bool peal_cuda_file_writer_has_room(const peal_cuda_rank *rank);
+/* Whether it has written all, or there is none. */
+bool peal_cuda_file_writer_is_idle(const peal_cuda_rank *rank);
+/* Enqueues the copy of such a `save` on its lane, and leaves the rest to the thread. False: failed.
+ */
+bool peal_cuda_file_enqueue(peal_cuda_rank *rank, const peal_cuda_op *op,
+                            const peal_walk_frame *frame);
+/* PEAL_STATUS_OK, or why a file could not be written, which has been reported. */
+peal_status peal_cuda_file_writers_failed(const peal_cuda_plan *plan);
+/* Waits until all has been written. False: failed. */
+bool peal_cuda_file_writers_await(peal_cuda_plan *plan);
+/* After a failure: waits until what is being written has been, and the rest is left. */
+void peal_cuda_file_writers_settle(const peal_cuda_plan *plan);
 
 /* stall_report.c */
 /* Reports PEAL_E_GPU_STALLED with what is awaited, as far as the logs show it. */
