@@ -77,7 +77,7 @@ peal_status peal_cuda_plan_resources(const peal_backend_desc *desc, int architec
     list.source = source;
     if (!status)
         status = peal_cuda_resources_add(&list, "full", source->text);
-    if (!status && source->communication_free && desc->mode != PEAL_MODE_SERIAL)
+    if (!status && source->communication_free)
         status = peal_cuda_resources_add(&list, "communication-free", source->communication_free);
     if (!status && source->fused)
         status = add_fused(&list);

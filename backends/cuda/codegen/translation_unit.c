@@ -202,10 +202,15 @@ static void print_communication_free_entry(const peal_cuda_entry *entry, peal_cu
             entry->text[variant]);
 }
 
+/* `serial` runs only tiles with partials by them. */
 static bool has_communication_free(const peal_cuda_source *source)
 {
+    peal_cuda_variant least = source->desc.mode == PEAL_MODE_SERIAL
+                                  ? PEAL_CUDA_COMMUNICATION_FREE_NO_REDUCTION
+                                  : PEAL_CUDA_COMMUNICATION_FREE;
+
     for (int i = 0; i < source->entry_count; i++)
-        if (source->entry[i].text[PEAL_CUDA_COMMUNICATION_FREE])
+        if (source->entry[i].text[least])
             return true;
     return false;
 }

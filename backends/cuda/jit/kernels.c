@@ -216,13 +216,12 @@ static peal_status load_main_unit(peal_cuda_kernels *kernels)
     return load_module(kernels, kernels->source->text, kernels->architecture, &kernels->module);
 }
 
-/* `serial` runs tiles as they are, so it has no communication-free kernels. */
 static peal_status load_units(peal_cuda_kernels *kernels)
 {
     const peal_cuda_source *source = kernels->source;
     side_unit side = {.runs = false};
 
-    if (!source->communication_free || source->desc.mode == PEAL_MODE_SERIAL)
+    if (!source->communication_free)
         return load_main_unit(kernels);
     begin_beside(kernels, source->communication_free, &side);
     peal_status status = load_main_unit(kernels);

@@ -88,6 +88,10 @@ typedef struct peal_cuda_task {
  * and large. */
 void peal_cuda_box_exact(const peal_schedule_task *task, const peal_tile_range *range,
                          peal_launch_box *out);
+/* How rows lie in memory from x = `begin` on, if the point with coordinates 0 is at `zero`:
+ * PEAL_ALIGNED: all at an even element, PEAL_ALIGNED_ODD: all at an odd one; else PEAL_UNALIGNED.
+ */
+int peal_cuda_rows_alignment(const peal_schedule_array *array, uint64_t zero, int64_t begin);
 void peal_cuda_tile_boxes_bind(peal_cuda_rank *rank, const peal_op *op, peal_cuda_op *out);
 
 /* copy_pieces.c */

@@ -61,31 +61,24 @@ static void fill_views(const peal_cuda_rank *rank, const peal_cuda_op *op,
             partials ? peal_cuda_array_at(rank, frame, task->reduction[i].partials) : 0;
 }
 
-/* How whole tiles that begin at x = `begin` lie in memory (device/whole.h): PEAL_ALIGNED if they
- * begin at an even element in all arrays that they move, PEAL_ALIGNED_ODD if at an odd one in all,
- * else PEAL_UNALIGNED. */
+/* How whole tiles that begin at x = `begin` lie in memory (device/whole.h): as in all arrays that
+ * they move, or PEAL_UNALIGNED if these differ. */
 static int alignment_at(const peal_cuda_rank *rank, const peal_cuda_op *op,
                         const peal_walk_frame *frame, int64_t begin)
 {
     const peal_schedule_task *task = op->task;
-    const uint64_t columns = PEAL_WHOLE_COLUMNS;
     int found = PEAL_UNALIGNED;
 
     for (int i = 0; i < task->access_count; i++) {
         int storage = frame->binding[task->access[i].array];
-        const peal_schedule_array *array = &rank->schedule->array[storage];
-        uint64_t bytes = peal_type_bytes(array->type);
         if (!peal_cuda_access_is_moved(rank->schedule, &task->access[i]))
             continue;
-        uint64_t first =
-            rank->first[storage] + (uint64_t)rank->origin[storage] + (uint64_t)begin * bytes;
-        int here = first / bytes % columns ? PEAL_ALIGNED_ODD : PEAL_ALIGNED;
-        if (first % bytes != 0 || (found && found != here))
+        int here =
+            peal_cuda_rows_alignment(&rank->schedule->array[storage],
+                                     rank->first[storage] + (uint64_t)rank->origin[storage], begin);
+        if (!here || (found && found != here))
             return PEAL_UNALIGNED;
         found = here;
-        for (int k = 1; k < array->layout.stored.axis_count; k++)
-            if ((uint64_t)array->layout.stride[k] % columns != 0)
-                return PEAL_UNALIGNED;
     }
     return found ? found : PEAL_ALIGNED;
 }

@@ -32,6 +32,19 @@ void peal_cuda_box_exact(const peal_schedule_task *task, const peal_tile_range *
     }
 }
 
+int peal_cuda_rows_alignment(const peal_schedule_array *array, uint64_t zero, int64_t begin)
+{
+    const uint64_t columns = PEAL_WHOLE_COLUMNS, bytes = peal_type_bytes(array->type);
+    uint64_t first = zero + (uint64_t)begin * bytes;
+
+    for (int k = 1; k < array->layout.stored.axis_count; k++)
+        if ((uint64_t)array->layout.stride[k] % columns != 0)
+            return PEAL_UNALIGNED;
+    if (first % bytes != 0)
+        return PEAL_UNALIGNED;
+    return first / bytes % columns ? PEAL_ALIGNED_ODD : PEAL_ALIGNED;
+}
+
 /* Joins b to a if they differ along one axis only and touch there. False: they do not. */
 static bool join_boxes(peal_launch_box *a, const peal_launch_box *b)
 {
