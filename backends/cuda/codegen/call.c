@@ -47,15 +47,15 @@ static void print_view(const peal_schedule *schedule, const peal_schedule_task *
     }
     if (!linked && peal_cuda_variant_moves(variant, task) &&
         peal_cuda_access_is_moved(schedule, access)) {
+        bool fetches = peal_cuda_variant_reduces(variant, task) &&
+                       peal_cuda_variant_is_communication_free(variant);
+        const char *fetch = !fetches                             ? "PEAL_FETCH_NONE_"
+                            : schedule->mode == PEAL_MODE_SERIAL ? "PEAL_FETCH_IF_ODD_"
+                                                                 : "PEAL_FETCH_ALL_";
         fprintf(out,
                 ",\n        peal_moved_<%s%s>(peal_launch_.view[%d], %s), "
                 "peal_moved_strides_<%s, %s%s>(peal_launch_, %d, %s)",
-                constant, type, view, tile, type,
-                peal_cuda_variant_reduces(variant, task) &&
-                        peal_cuda_variant_is_communication_free(variant)
-                    ? "true"
-                    : "false",
-                shaped ? ", peal_box_" : "", view, tile);
+                constant, type, view, tile, type, fetch, shaped ? ", peal_box_" : "", view, tile);
         return;
     }
     fprintf(out, ",\n        (%s%s *)peal_launch_.view[%d]", constant, type, view);

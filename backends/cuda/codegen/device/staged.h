@@ -127,7 +127,7 @@ struct peal_stage_view_ {
                                                             const peal_tile &tile)
     {
         if (!box::staged)
-            return peal_moved_strides_<type, false, box>(launch, view, tile);
+            return peal_moved_strides_<type, PEAL_FETCH_NONE_, box>(launch, view, tile);
         const int mask = peal_has_pairs_(tile) ? ~(PEAL_WHOLE_COLUMNS - 1) : ~0;
         peal_strides_ strides = {};
         strides.peal_y_ = PITCH;
