@@ -4,12 +4,13 @@ import json
 import math
 import os
 import re
+import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import jobs
 
-# Small: serial waits for every tile. Uneven parts. cg and vcycle run a fixed number of steps.
+# Small: serial waits for every task. Uneven parts. cg and vcycle run a fixed number of steps.
 SMALL = {
     "jacobi2d/jacobi2d": ["nx=130", "ny=103", "steps=40", "report=10"],
     "heat3d/heat3d": ["steps=12", "report=5"],
@@ -352,6 +353,21 @@ def chains(machine, report, _options):
                   for mode, lower, cut in [("serial", "", "-1"), *(("fused", depth, cut) for depth in DEPTHS for cut in ("-1", "1,3,2,7,1,12,-1"))]]
         results = machine.trials.run(trials, 1, machine.clock, min(machine.clock.left(), 60))
         compare(report, trials, results, f"{name}, several steps a block")
+
+
+def files(machine, report, _options):
+    """`load` and `save` in the loop: the files are those of serial."""
+    for name in ("files", "files_until"):
+        folder = machine.scratch / name
+        folder.mkdir()
+        for part in (f"{name}.yaml", "files.c"):
+            shutil.copy(machine.specs / part, folder)
+        for ranks in range(1, min(machine.gpus, 2) + 1):
+            for mode in modes_of(machine):
+                words = ["run", folder / f"{name}.yaml", "-n", ranks, "--backend", machine.backend, "--mode", mode, "--verify"]
+                done = jobs.execute([machine.peal, *map(str, words)], machine.env, min(60, machine.clock.left()))
+                good = f"{mode} equal to serial, bit for bit" in done.out
+                report.check(good, f"{name} on {ranks}, {mode}", "" if good else done.why())
 
 
 def starts(machine, report, _options):

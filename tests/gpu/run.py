@@ -129,6 +129,7 @@ GROUPS = {
     "processes": checks.processes,
     "transports": checks.transports,
     "starts": checks.starts,
+    "files": checks.files,
     "failures": checks.after_failures,
     "ranks": checks.many_ranks,
     "chains": checks.chains,
