@@ -184,6 +184,7 @@ static void ask_of_size(mode_question *q, const peal_statement *s)
 typedef struct surroundings {
     bool loops;    /* it is in the loop */
     bool skipped;  /* a condition of the run may skip it */
+    bool ended;    /* so may one that ends an inner loop */
     bool foreseen; /* so may one on the step, which is known before it is run */
 } surroundings;
 
@@ -192,14 +193,15 @@ static void ask_of_host_work(mode_question *q, const peal_statement *s, surround
 {
     if (!q->repeats || (s->kind != PEAL_STATEMENT_LOAD && s->kind != PEAL_STATEMENT_SAVE))
         return;
-    if (in.skipped)
-        add_reason(q, PEAL_E_HOST_WORK_IN_LOOP, true, s,
-                   "give it a `when` on the step, or use stream",
-                   "reads or writes a file, which only the host can do, but the GPU decides when");
+    if (in.skipped || in.ended)
+        add_reason(
+            q, PEAL_E_HOST_WORK_IN_LOOP, true, s,
+            "let no `when` around it read a buffer, and no inner `until` either, or use stream",
+            "reads or writes a file, which only the host can do, but the GPU decides when");
     else if (!in.foreseen)
         add_reason(q, PEAL_E_HOST_WORK_IN_LOOP, true, s,
                    "give it a `when` on the step, move it to setup or finish, or use stream",
-                   "reads or writes a file in each step, which only the host can do");
+                   "reads or writes a file in any step, which only the host can do");
 }
 
 static void ask_of_function(mode_question *q, const peal_statement *s, bool loops)
@@ -264,6 +266,7 @@ static void ask_of_body(mode_question *q, const peal_body *body, surroundings ar
         }
         if (s->kind != PEAL_STATEMENT_REPEAT)
             continue;
+        in.ended |= s->u.loop.until != NULL;
         if (in.loops)
             ask_of_loop(q, s);
         ask_of_body(q, &s->u.loop.body, in);

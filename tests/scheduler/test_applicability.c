@@ -120,24 +120,30 @@ static void test_rules(void **state)
     }
 }
 
-/* A statement's line is told where the reason is about one, and others like it are counted. */
 /* In stream the host looks at the verdict; in the other modes nobody could have the file's turn. */
 static void test_files_of_which_the_device_decides(void **state)
 {
     (void)state;
-    const peal_graph_data *data;
-    peal_graph *graph =
-        read_graph(STEP "- {save: u, file: u.npy, when: k < 3 and step % 3 == 0}\n", &data);
-    for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
-        const char *refusal = peal_graph_refuses(data, (peal_mode)mode, true);
-        bool repeats = mode == PEAL_MODE_GRAPH || mode == PEAL_MODE_FUSED;
-        assert_int_equal(refusal != NULL, repeats);
-        if (refusal)
-            assert_non_null(strstr(refusal, "the GPU decides when [E453]"));
+    static const char *const texts[] = {
+        STEP "- {save: u, file: u.npy, when: k < 3 and step % 3 == 0}\n",
+        STEP "- repeat: 4\n  as: i\n  until: k > 3\n  when: step == 7\n"
+             "  step: [{set: k, value: k + 1}, {save: u, file: 'u{i}.npy'}]\n",
+    };
+    for (int t = 0; t < 2; t++) {
+        const peal_graph_data *data;
+        peal_graph *graph = read_graph(texts[t], &data);
+        for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
+            const char *refusal = peal_graph_refuses(data, (peal_mode)mode, true);
+            bool repeats = mode == PEAL_MODE_GRAPH || mode == PEAL_MODE_FUSED;
+            assert_int_equal(refusal != NULL, repeats);
+            if (refusal)
+                assert_non_null(strstr(refusal, "the GPU decides when [E453]"));
+        }
+        peal_graph_destroy(graph);
     }
-    peal_graph_destroy(graph);
 }
 
+/* A statement's line is told where the reason is about one, and others like it are counted. */
 static void test_places(void **state)
 {
     static const char text[] = STEP "- {task: t, box: {count: n, max: m}, write: {b: tile}}\n"

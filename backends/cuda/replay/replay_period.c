@@ -40,7 +40,7 @@ static bool ops_repeat(const peal_cuda_rank *rank, const char **reason)
         if (op->kind != PEAL_OP_LAUNCH)
             continue;
         if (peal_cuda_moves_file(schedule, op) && rank->walk.passed[i] > passed[i]) {
-            *reason = "`load` or `save` in most steps: work of the host";
+            *reason = "`load` or `save` in steps that are to be recorded: work of the host";
             return false;
         }
         if (!call_repeats(rank, op, reason))

@@ -15,7 +15,7 @@ typedef struct listing {
     peal_cuda_step_conditions *out;
     peal_scope scope;
     int64_t *counter;
-    bool has_files; /* so have the conditions that are being added */
+    peal_cuda_step_condition *file; /* whose atoms are being added */
     const char **reason;
 } listing;
 
@@ -25,9 +25,7 @@ static peal_cuda_step_condition *add(listing *l)
 
     PEAL_ARENA_ROOM(l->rank->plan->arena, out->of, out->count, out->room);
     peal_cuda_step_condition *condition = &out->of[out->count++];
-    *condition = (peal_cuda_step_condition){.rank = l->rank,
-                                            .counter = l->counter,
-                                            .has_files = l->has_files};
+    *condition = (peal_cuda_step_condition){.rank = l->rank, .counter = l->counter};
     return condition;
 }
 
@@ -60,13 +58,81 @@ static void add_length(listing *l, const peal_walk_value *value)
         add(l)->atom = (peal_step_atom){.expr = value->expr, .period = period};
 }
 
-/* Whether the region of an IF has `load` or `save`. */
-static bool has_files(const peal_schedule *schedule, const peal_op *region)
+static void add_part(void *user, const peal_expr *expr)
 {
-    for (int i = (int)(region - schedule->op) + 1; i < region->end; i++)
-        if (peal_cuda_moves_file(schedule, &schedule->op[i]))
+    listing *l = user;
+    peal_cuda_step_condition *file = l->file;
+
+    PEAL_ARENA_ROOM(l->rank->plan->arena, file->part, file->part_count, file->part_room);
+    if (!peal_step_atom_prepare(expr, &l->scope, &file->part[file->part_count++]))
+        *l->reason = "a condition on the step without a period: compare `step` or `step % n` with "
+                     "a number";
+}
+
+static bool names_inner_counter(const peal_expr *expr)
+{
+    if (expr->kind == PEAL_EXPR_COUNTER)
+        return expr->index > 0;
+    for (int i = 0; expr->kind == PEAL_EXPR_OPERATOR && i < expr->operand_count; i++)
+        if (names_inner_counter(expr->operand[i]))
             return true;
     return false;
+}
+
+/* What of a condition around a file the step decides: the parts between its `and`. Others may
+ * hold in any step. */
+static void add_around_file(listing *l, const peal_expr *expr)
+{
+    peal_cuda_step_condition *file = l->file;
+
+    if (expr->kind == PEAL_EXPR_OPERATOR && expr->op == PEAL_OPERATOR_AND) {
+        for (int i = 0; i < expr->operand_count; i++)
+            add_around_file(l, expr->operand[i]);
+        return;
+    }
+    if (peal_step_kind_of(expr) == PEAL_STEP_UNNAMED || names_inner_counter(expr))
+        return;
+    PEAL_ARENA_ROOM(l->rank->plan->arena, file->file, file->file_count, file->file_room);
+    file->file[file->file_count++] = expr;
+    peal_step_atoms_visit(expr, add_part, l);
+}
+
+/* The `load` or `save` at `index`: when it is done. */
+static void add_file(listing *l, int index)
+{
+    const peal_schedule *schedule = l->rank->schedule;
+    peal_cuda_step_condition file = {.rank = l->rank, .counter = l->counter};
+
+    l->file = &file;
+    for (int i = schedule->step.first; i < index && !*l->reason; i++) {
+        const peal_op *op = &schedule->op[i];
+        if (op->end <= index || (op->kind != PEAL_OP_IF && op->kind != PEAL_OP_LOOP))
+            continue;
+        const peal_walk_value *condition = &l->rank->program->op[i].condition;
+        if (op->kind == PEAL_OP_LOOP ? schedule->loop[op->loop].until : !op->condition)
+            *l->reason = "`load` or `save` where the GPU decides whether it is done";
+        else if (op->kind == PEAL_OP_IF && condition->is_constant && !condition->value.u.boolean)
+            return; /* it is never done */
+        else if (op->kind == PEAL_OP_IF && condition->expr && !condition->is_constant)
+            add_around_file(l, condition->expr);
+    }
+    if (file.file_count > 0 && !*l->reason)
+        *add(l) = file;
+    else if (!*l->reason)
+        *l->reason = "`load` or `save` in steps that no `when` on the step foresees";
+}
+
+/* Whether the region of an IF has nothing but files: then it is in no recording. */
+static bool has_files_alone(const peal_schedule *schedule, const peal_op *region)
+{
+    for (int i = (int)(region - schedule->op) + 1; i < region->end; i++) {
+        const peal_op *op = &schedule->op[i];
+        bool encloses =
+            op->kind == PEAL_OP_IF || op->kind == PEAL_OP_LOOP || op->kind == PEAL_OP_END;
+        if (!encloses && !peal_cuda_moves_file(schedule, op))
+            return false;
+    }
+    return true;
 }
 
 static void list_rank(peal_cuda_rank *rank, peal_cuda_step_conditions *out, const char **reason)
@@ -83,15 +149,13 @@ static void list_rank(peal_cuda_rank *rank, peal_cuda_step_conditions *out, cons
             add_length(&l, &loop->repeat);
             add_length(&l, &loop->every);
             add_length(&l, &loop->lag);
-        } else if (op->kind == PEAL_OP_IF) {
-            l.has_files = has_files(schedule, op);
-            if (op->condition)
-                add_conditions(&l, &rank->program->op[i].condition);
-            else if (l.has_files)
-                *reason = "`load` or `save` where the GPU decides whether it is done";
-            l.has_files = false;
-        } else if (op->kind == PEAL_OP_LAUNCH)
+        } else if (op->kind == PEAL_OP_IF && op->condition && !has_files_alone(schedule, op)) {
+            add_conditions(&l, &rank->program->op[i].condition);
+        } else if (op->kind == PEAL_OP_LAUNCH) {
             add_conditions(&l, &rank->task[op->task].needed);
+            if (peal_cuda_moves_file(schedule, op))
+                add_file(&l, i);
+        }
     }
 }
 
@@ -113,10 +177,28 @@ static bool holds(const peal_cuda_step_condition *condition, int64_t step)
 
     condition->counter[0] = step;
     peal_walk_scope(condition->rank->program, condition->counter, &scope);
+    for (int i = 0; i < condition->file_count; i++)
+        if (!peal_expr_boolean(condition->file[i], &scope, false, &out, NULL) && !out)
+            return false;
+    if (condition->file)
+        return true;
     /* What fails is reported when the step is run. */
     if (peal_expr_boolean(condition->atom.expr, &scope, false, &out, NULL))
         return false;
     return out;
+}
+
+static int64_t next_change(const peal_cuda_step_condition *condition, int64_t step)
+{
+    int64_t next = INT64_MAX;
+
+    if (!condition->file)
+        return peal_step_next_change(&condition->atom, step);
+    for (int i = 0; i < condition->part_count; i++) {
+        int64_t here = peal_step_next_change(&condition->part[i], step);
+        next = here < next ? here : next;
+    }
+    return next;
 }
 
 /* Whether it holds in most of the steps before `end`. */
@@ -125,7 +207,7 @@ static bool holds_mostly(const peal_cuda_step_condition *condition, int64_t end)
     int64_t held = 0, step = 0;
 
     for (int changes = 0; step < end && changes < MOST_CHANGES; changes++) {
-        int64_t next = peal_step_next_change(&condition->atom, step);
+        int64_t next = next_change(condition, step);
         next = next < end ? next : end;
         held += holds(condition, step) ? next - step : 0;
         step = next;
@@ -138,10 +220,10 @@ bool peal_cuda_step_conditions_keep(peal_cuda_step_conditions *of, int64_t most,
     for (int i = 0; i < of->count; i++) {
         peal_cuda_step_condition *condition = &of->of[i];
         int64_t period = condition->atom.period;
-        condition->is_rare = period == 0 || period > most || condition->has_files;
-        if (condition->is_rare && !condition->atom.is_steps)
+        condition->is_rare = condition->file || period == 0 || period > most;
+        if (condition->is_rare && !condition->file && !condition->atom.is_steps)
             return false;
-        condition->usual = condition->is_rare &&
+        condition->usual = condition->is_rare && !condition->file &&
                            holds_mostly(condition, period > 0 && period < end / 2 ? period : end);
         condition->from = condition->to = 0;
         condition->is_event = false;
@@ -159,7 +241,7 @@ static int64_t next_event_of(peal_cuda_step_condition *condition, int64_t step, 
     while (!condition->is_event && condition->to < end) {
         condition->is_event = holds(condition, condition->to) != condition->usual;
         if (!condition->is_event)
-            condition->to = peal_step_next_change(&condition->atom, condition->to);
+            condition->to = next_change(condition, condition->to);
     }
     return condition->to < end ? condition->to : end;
 }

@@ -5,12 +5,15 @@
 #include "backends/cuda/lower/plan.h"
 #include "base/step_pattern.h"
 
-/* An atom of a condition; or a value, such as a loop's length, that is always kept. */
+/* An atom of a condition; or a value, such as a loop's length, that is always kept; or when a file
+ * is read or written, which is always rare: whenever all of `file` hold. */
 typedef struct peal_cuda_step_condition {
     peal_cuda_rank *rank;
     peal_step_atom atom;
+    const peal_expr **file; /* NULL: it is no file's */
+    peal_step_atom *part;   /* the atoms of `file` */
+    int file_count, file_room, part_count, part_room;
     int64_t *counter; /* room for the counters of its rank, which are 0 */
-    bool has_files;   /* `load` or `save` are below it: it is always rare */
     bool is_rare;
     bool usual;       /* rare: what it is in the steps that replays cover */
     int64_t from, to; /* rare: it is as usual in the steps [from, to) */
@@ -26,9 +29,8 @@ typedef struct peal_cuda_step_conditions {
 /* Lists them. False: the mode cannot run the plan, *reason says why. *reason must be NULL. */
 bool peal_cuda_step_conditions_list(peal_cuda_plan *plan, peal_cuda_step_conditions *out,
                                     const char **reason);
-/* Makes those rare whose period is above `most` or that have none, or that files are below, and
- * looks at the steps before `end` for what is usual. False: such a one depends on more than the
- * step. */
+/* Makes those rare whose period is above `most` or that have none, and those of files, and looks at
+ * the steps before `end` for what is usual. False: such a one depends on more than the step. */
 bool peal_cuda_step_conditions_keep(peal_cuda_step_conditions *of, int64_t most, int64_t end);
 /* The first step from `step` on, before `end`, in which a rare condition is not as usual; else
  * `end`. */
