@@ -1,6 +1,6 @@
 /* serial on a GPU: the host backend's executor of serial runs everything but the tiles of kernels,
- * which the device runs, all of an op in one launch, which is waited for. Host and device work in
- * the same memory, which both have mapped. */
+ * which the device runs, all of an op in one launch (of more than 6 ranges in several), which is
+ * waited for. Host and device work in the same memory, which both have mapped. */
 #include "backends/cuda/codegen/device/launch.h"
 #include "backends/cuda/codegen/task_traits.h"
 #include "backends/cuda/executor.h"
@@ -164,9 +164,10 @@ static void launch_boxes(const tile_caller *caller, CUfunction function, const i
         fail(caller, result, "cuLaunchKernel");
 }
 
+/* Of several launches the first ones go on when a later one has failed. */
 static void await(const tile_caller *caller)
 {
-    CUresult result = caller->serial->error ? CUDA_SUCCESS : await_kernels(caller->serial);
+    CUresult result = caller->serial->device->lost ? CUDA_SUCCESS : await_kernels(caller->serial);
     if (result)
         fail(caller, result, "cuStreamQuery");
 }
@@ -231,7 +232,7 @@ static CUfunction choose_kernel(const tile_caller *caller, bool partials, peal_l
 {
     const peal_cuda_task_kernel *kernel = caller->kernel;
 
-    if (!partials || !kernel->communication_free)
+    if (!partials || !kernel->communication_free || !caller->task->mergeable)
         return partials ? kernel->full : kernel->no_reduction;
     launch->aligned = alignment_of(caller, launch);
     return launch->aligned ? kernel->communication_free : kernel->full;

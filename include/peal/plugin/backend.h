@@ -84,8 +84,9 @@ typedef struct peal_kernel_source {
     bool (*bind)(void *user, const peal_schedule *schedule, const peal_schedule_task *task,
                  peal_function *full, peal_function *bare, void **call_user);
     /* What runs all tiles of `op`, a LAUNCH of a task that was bound, in one call; NULL: they are
-     * called one by one. `call` is as for tile 0; its `partial` are NULL if nobody reads them. Of a
-     * counted task, tiles from x = `end` on are not run, and the one that has it ends there. */
+     * called one by one. For plans of one worker, in any order of tiles. `call` has the index, the
+     * views and the partials of tile 0 (NULL if nobody reads them), and no box. Of a counted task,
+     * tiles from x = `end` on are not run, and the one that has it ends there. */
     void (*run_all)(const peal_call *call, const peal_op *op, int64_t end);
 } peal_kernel_source;
 
