@@ -248,10 +248,7 @@ static peal_status save_new(file_job *job)
     int statement = job->task->statement, rank = job->request->schedule->rank;
     bool alone = is_alone(job);
 
-    const peal_schedule *schedule = job->request->schedule;
-    bool own_thread =
-        schedule->mode != PEAL_MODE_SERIAL && schedule->machine && !schedule->machine->accelerator;
-    if (!alone && own_thread)
+    if (!alone && job->request->has_thread)
         peal_saves_pace(saves, statement, rank);
     peal_saves_clean(saves, &job->target);
     peal_saves_name(saves, statement, rank, alone, name);

@@ -14,6 +14,7 @@ typedef struct peal_array_file {
     peal_scope scope;               /* for the names in the file's name */
     int64_t step;                   /* in which it is; PEAL_NO_STEP: of no step, in setup, finish */
     peal_saves *saves;              /* of the plan; may be NULL to load */
+    bool has_thread;                /* the rank saves on a thread of its own */
     bool allow_outside;             /* of the spec's folder */
     peal_diagnostics *diagnostics;
 } peal_array_file;

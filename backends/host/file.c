@@ -15,6 +15,7 @@ static bool move_file(host_context *context, const host_op *op, const peal_walk_
                                .task = task->source,
                                .first = rank->first[frame->binding[task->source->array]],
                                .step = in_step ? frame->counter[0] : PEAL_NO_STEP,
+                               .has_thread = rank->schedule->mode != PEAL_MODE_SERIAL,
                                .saves = rank->plan->desc.saves,
                                .allow_outside = rank->plan->desc.allow_outside,
                                .diagnostics = rank->plan->late};

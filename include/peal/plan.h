@@ -146,9 +146,10 @@ peal_status peal_plan_wait(peal_plan *plan);
  *
  * Blocks until all steps have been put onto peal's streams (not until they are done; in `sync`,
  * `serial`, with `until`, and where a graph is replayed, the host is near the end by then). The
- * event stays peal's and is good until the next start or destroy; peal_plan_wait must be called all
- * the same before either. Between start and wait; not collective. PEAL_STATUS_USAGE: nothing runs,
- * the host backend, or no rank is hosted here; a fault of the run otherwise. */
+ * files of `save` may be written later: they are there after peal_plan_wait. The event stays peal's
+ * and is good until the next start or destroy; peal_plan_wait must be called all the same before
+ * either. Between start and wait; not collective. PEAL_STATUS_USAGE: nothing runs, the host
+ * backend, or no rank is hosted here; a fault of the run otherwise. */
 peal_status peal_plan_event(peal_plan *plan, void **event);
 
 /* Where array `name` of rank `rank` (one of this process) is now (on a GPU: an address of its

@@ -1,12 +1,43 @@
 /* `load` and `save` tasks. The rank's lanes are drained; then the array is copied to host memory,
- * and for `load` back to the device. Files of steps are saved beside them, where there is room
- * (file_writer.c). */
+ * and for `load` back to the device. A rank whose steps save files writes them beside the steps,
+ * where there is room (file_writer.c). */
 #include "backends/cuda/drive/run.h"
+#include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/plan.h"
+#include "backends/cuda/stream/stream_sink.h"
 
 #include "base/array_file.h"
+#include "base/box.h"
 
 #include <stdlib.h>
+
+/* Brings the rank's own points back to the device: neighbours may store into its halo meanwhile. */
+static peal_status write_own(peal_cuda_rank *rank, const peal_cuda_op *op, int storage,
+                             const unsigned char *memory)
+{
+    const peal_schedule_array *array = &rank->schedule->array[storage];
+    const peal_layout *layout = &array->layout;
+    int64_t bytes = (int64_t)peal_type_bytes(array->type);
+    CUstream stream = peal_cuda_lane_at(rank, op->lane)->stream;
+    peal_device_piece box = {.unit = (int)bytes,
+                             .run = (unsigned)(layout->own.hi[0] - layout->own.lo[0])};
+
+    if (peal_box_is_empty(&layout->own))
+        return PEAL_STATUS_OK;
+    uint64_t offset = (uint64_t)peal_cuda_offset_of(layout, layout->own.lo, (size_t)bytes);
+    for (int k = 1; k < PEAL_AXES; k++) {
+        box.count[k - 1] = (unsigned)(layout->own.hi[k] - layout->own.lo[k]);
+        box.source_step[k - 1] = box.target_step[k - 1] = layout->stride[k] * bytes;
+    }
+    CUresult result =
+        peal_cuda_copy_box(rank->plan->driver, stream, &box, rank->first[storage] + offset,
+                           (CUdeviceptr)(uintptr_t)memory + offset);
+    if (!result)
+        result = rank->plan->driver->cuStreamSynchronize_(stream); /* nothing else is in it */
+    return result ? peal_cuda_driver_failed(rank->plan->emission.late, op->source->source, result,
+                                            "cuMemcpy3DAsync", "writing what was loaded")
+                  : PEAL_STATUS_OK;
+}
 
 static peal_status move_file(peal_cuda_rank *rank, const peal_cuda_op *op,
                              const peal_walk_frame *frame, int storage, unsigned char *memory)
@@ -33,9 +64,7 @@ static peal_status move_file(peal_cuda_rank *rank, const peal_cuda_op *op,
         peal_cuda_memory.read(plan->device, memory, device, bytes, plan->emission.late);
     if (!status)
         status = loads ? peal_array_file_load(&request) : peal_array_file_save(&request);
-    if (!status && loads)
-        status = peal_cuda_memory.write(plan->device, device, memory, bytes, plan->emission.late);
-    return status;
+    return !status && loads ? write_own(rank, op, storage, memory) : status;
 }
 
 bool peal_cuda_file_run(peal_cuda_rank *rank, const peal_cuda_op *op, const peal_walk_frame *frame)
@@ -48,6 +77,8 @@ bool peal_cuda_file_run(peal_cuda_rank *rank, const peal_cuda_op *op, const peal
     for (int l = 0; l < rank->lanes; l++)
         if (!peal_cuda_drain_lane(plan, rank->lane[l].stream))
             return false;
+    if (!peal_cuda_check_failure(plan))
+        return false;
     int64_t bytes = rank->schedule->array[storage].layout.bytes;
     unsigned char *memory = calloc(1, bytes > 0 ? (size_t)bytes : 1);
     if (!memory) {

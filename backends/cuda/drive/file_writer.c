@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum { MOST_COPIES = 8, NAP_NS = 50000 };
-static const int64_t most_bytes = INT64_C(8) << 30; /* pinned, of a rank */
+static const int64_t most_bytes = INT64_C(4) << 30; /* pinned, of a process */
 
 /* An array that was copied, or is being copied, and its `save`. */
 typedef struct copied {
@@ -43,18 +43,28 @@ static peal_cuda_file_writer *writer_of(const peal_cuda_rank *rank)
 
 /* ---- the thread ---- */
 
-/* Waits for a copy. False: it is not what the array was, since the run has failed. */
-static bool await_copy(const peal_cuda_file_writer *writer, const copied *copy)
+/* Waits for a copy. *good: it is what the array was; else the run has failed, which others report.
+ */
+static peal_status await_copy(const peal_cuda_file_writer *writer, const copied *copy, bool *good)
 {
     const peal_cuda_plan *plan = writer->rank->plan;
+    peal_backoff backoff = peal_cuda_backoff();
     CUresult result;
+    char text[160];
 
+    *good = false;
     while ((result = plan->driver->cuEventQuery_(copy->done)) == CUDA_ERROR_NOT_READY) {
         if (peal_cuda_is_aborted(plan))
-            return false;
-        peal_clock_sleep(NAP_NS);
+            return PEAL_STATUS_OK;
+        peal_backoff_wait(&backoff);
     }
-    return result == CUDA_SUCCESS && !peal_cuda_is_aborted(plan);
+    *good = !result && !peal_cuda_device_has_failed(plan) && !peal_cuda_is_aborted(plan);
+    if (!result || peal_cuda_is_aborted(plan))
+        return PEAL_STATUS_OK;
+    return peal_report(plan->emission.late, PEAL_E_DRIVER_CALL_FAILED, copy->op->source->source,
+                       NULL, "waiting for the copy of `%s`: %s",
+                       writer->rank->schedule->array[copy->op->task->array].name,
+                       peal_cuda_error(result, text));
 }
 
 static peal_status write_file(const peal_cuda_file_writer *writer, const copied *copy)
@@ -65,6 +75,7 @@ static peal_status write_file(const peal_cuda_file_writer *writer, const copied 
                                .task = copy->op->task,
                                .first = copy->memory,
                                .step = copy->step,
+                               .has_thread = true,
                                .saves = plan->desc.saves,
                                .allow_outside = plan->desc.allow_outside,
                                .diagnostics = plan->emission.late};
@@ -73,11 +84,29 @@ static peal_status write_file(const peal_cuda_file_writer *writer, const copied 
     return peal_array_file_save(&request);
 }
 
+/* The run ends at its next look at the abort word. */
+static void save(peal_cuda_file_writer *writer, const copied *copy)
+{
+    bool good;
+    int none = 0, status = (int)await_copy(writer, copy, &good);
+
+    if (good) {
+        atomic_store(&writer->writes, true);
+        status = (int)write_file(writer, copy);
+        atomic_store(&writer->writes, false);
+    }
+    if (!status)
+        return;
+    atomic_store(&writer->failed, status);
+    atomic_compare_exchange_strong(writer->rank->plan->desc.abort_word, &none, status);
+}
+
 static void *write_files(void *user)
 {
     peal_cuda_file_writer *writer = user;
     const peal_cuda_plan *plan = writer->rank->plan;
 
+    /* Without it the first look at an event fails. */
     plan->driver->cuCtxSetCurrent_(plan->device->context);
     pthread_mutex_lock(&writer->lock);
     for (;;) {
@@ -87,11 +116,8 @@ static void *write_files(void *user)
             break;
         const copied *copy = &writer->copy[writer->written % (uint64_t)writer->copies];
         pthread_mutex_unlock(&writer->lock);
-        if (!atomic_load(&writer->failed) && await_copy(writer, copy)) {
-            atomic_store(&writer->writes, true);
-            atomic_store(&writer->failed, (int)write_file(writer, copy));
-            atomic_store(&writer->writes, false);
-        }
+        if (!atomic_load(&writer->failed))
+            save(writer, copy);
         pthread_mutex_lock(&writer->lock);
         writer->written++;
     }
@@ -104,7 +130,8 @@ static uint64_t count_left(peal_cuda_file_writer *writer)
     pthread_mutex_lock(&writer->lock);
     uint64_t left = writer->enqueued - writer->written;
     pthread_mutex_unlock(&writer->lock);
-    /* A slow disk is no device that does not go on. */
+    /* To the host a slow disk is no device that does not go on; others that wait for this rank have
+     * their own deadline. */
     if (left > 0 && atomic_load(&writer->writes))
         writer->rank->plan->run->last_progress = peal_clock_s();
     return left;
@@ -114,7 +141,9 @@ static uint64_t count_left(peal_cuda_file_writer *writer)
 
 bool peal_cuda_file_is_written_beside(const peal_cuda_rank *rank, const peal_cuda_op *op)
 {
-    return rank->plan->run->writer && op->task->kind == PEAL_TASK_SAVE;
+    const peal_cuda_file_writer *writer = writer_of(rank);
+
+    return writer && writer->has_thread && op->task->kind == PEAL_TASK_SAVE;
 }
 
 bool peal_cuda_file_writer_has_room(const peal_cuda_rank *rank)
@@ -140,7 +169,7 @@ bool peal_cuda_file_enqueue(peal_cuda_rank *rank, const peal_cuda_op *op,
     copied *copy = &writer->copy[writer->enqueued % (uint64_t)writer->copies];
     int storage = frame->binding[op->task->array], index = (int)(op - rank->op);
     int64_t bytes = schedule->array[storage].layout.bytes;
-    CUstream stream = peal_cuda_lane_at(rank, op->lane)->stream;
+    peal_cuda_lane *lane = peal_cuda_lane_at(rank, op->lane);
 
     copy->op = op;
     copy->step = index >= schedule->step.first && index < schedule->step.end ? frame->counter[0]
@@ -148,12 +177,14 @@ bool peal_cuda_file_enqueue(peal_cuda_rank *rank, const peal_cuda_op *op,
     memcpy(copy->counter, frame->counter, (size_t)schedule->loop_depth * sizeof(*copy->counter));
     CUresult result =
         bytes > 0 ? plan->driver->cuMemcpyAsync_((CUdeviceptr)(uintptr_t)copy->memory,
-                                                 rank->first[storage], (size_t)bytes, stream)
+                                                 rank->first[storage], (size_t)bytes, lane->stream)
                   : CUDA_SUCCESS;
     if (!result)
-        result = plan->driver->cuEventRecord_(copy->done, stream);
+        result = plan->driver->cuEventRecord_(copy->done, lane->stream);
     if (result)
         return peal_cuda_report_driver_error(plan, result, op, "a copy");
+    if (!peal_cuda_enqueued(rank, lane, index))
+        return false;
     pthread_mutex_lock(&writer->lock);
     writer->enqueued++;
     pthread_cond_signal(&writer->changed);
@@ -192,7 +223,8 @@ void peal_cuda_file_writers_settle(const peal_cuda_plan *plan)
 
 /* ---- creation ---- */
 
-/* How many copies a rank has room for, and of how many bytes. */
+/* How many copies a rank has room for, and of how many bytes. 0: its steps save nothing, or too
+ * much. */
 static int choose_room(const peal_cuda_rank *rank, int64_t *bytes)
 {
     const peal_schedule *schedule = rank->schedule;
@@ -207,12 +239,12 @@ static int choose_room(const peal_cuda_rank *rank, int64_t *bytes)
         *bytes = here > *bytes ? here : *bytes;
         saves += i >= schedule->step.first && i < schedule->step.end;
     }
-    int64_t most = most_bytes / *bytes;
+    int64_t most = most_bytes / rank->plan->rank_count / *bytes;
     most = most < MOST_COPIES ? most : MOST_COPIES;
     return 2 * saves < most ? 2 * saves : (int)most;
 }
 
-static bool create_writer(peal_cuda_rank *rank, peal_cuda_file_writer *writer)
+static void create_writer(peal_cuda_rank *rank, peal_cuda_file_writer *writer)
 {
     const peal_cuda_driver *driver = rank->plan->driver;
     int64_t bytes;
@@ -234,26 +266,15 @@ static bool create_writer(peal_cuda_rank *rank, peal_cuda_file_writer *writer)
     }
     if (writer->copies > 0)
         writer->has_thread = !pthread_create(&writer->thread, NULL, write_files, writer);
-    return writer->has_thread;
 }
 
 void peal_cuda_file_writers_create(peal_cuda_plan *plan)
 {
-    int64_t bytes;
-
     if (plan->synchronous || plan->desc.embedded || plan->device->dry)
         return;
-    for (int r = 0; r < plan->rank_count; r++)
-        if (choose_room(&plan->rank[r], &bytes) == 0)
-            return;
     plan->run->writer = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_file_writer, plan->rank_count);
-    bool all = true;
     for (int r = 0; r < plan->rank_count; r++)
-        all = create_writer(&plan->rank[r], &plan->run->writer[r]) && all;
-    if (all)
-        return;
-    peal_cuda_file_writers_join(plan);
-    peal_cuda_file_writers_destroy(plan);
+        create_writer(&plan->rank[r], &plan->run->writer[r]);
 }
 
 void peal_cuda_file_writers_join(peal_cuda_plan *plan)
@@ -275,13 +296,16 @@ void peal_cuda_file_writers_destroy(peal_cuda_plan *plan)
 {
     const peal_cuda_driver *driver = plan->driver;
 
-    for (int r = 0; plan->run->writer && r < plan->rank_count; r++)
+    for (int r = 0; plan->run->writer && r < plan->rank_count; r++) {
+        peal_cuda_file_writer *writer = &plan->run->writer[r];
         for (int i = 0; i < MOST_COPIES; i++) {
-            const copied *copy = &plan->run->writer[r].copy[i];
-            if (copy->done)
-                driver->cuEventDestroy_(copy->done);
-            if (copy->memory)
-                driver->cuMemFreeHost_(copy->memory);
+            if (writer->copy[i].done)
+                driver->cuEventDestroy_(writer->copy[i].done);
+            if (writer->copy[i].memory)
+                driver->cuMemFreeHost_(writer->copy[i].memory);
         }
+        pthread_cond_destroy(&writer->changed);
+        pthread_mutex_destroy(&writer->lock);
+    }
     plan->run->writer = NULL;
 }

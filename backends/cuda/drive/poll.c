@@ -9,6 +9,14 @@
 
 /* ---- failures that kernels have recorded ---- */
 
+bool peal_cuda_device_has_failed(const peal_cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++)
+        if (__atomic_load_n(&plan->rank[r].control->failed, __ATOMIC_ACQUIRE))
+            return true;
+    return false;
+}
+
 static bool check_device_records(peal_cuda_plan *plan)
 {
     for (int r = 0; r < plan->rank_count; r++)

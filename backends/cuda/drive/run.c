@@ -35,12 +35,13 @@ static bool is_ready_for_host(peal_cuda_rank *rank, bool *ready)
         return true;
     if (peal_cuda_file_is_written_beside(rank, op)) {
         *ready = peal_cuda_file_writer_has_room(rank);
-        return true;
+    } else {
+        if (!is_idle(rank, ready))
+            return false;
+        *ready = *ready && peal_cuda_file_writer_is_idle(rank);
     }
-    if (!is_idle(rank, ready))
-        return false;
-    *ready = *ready && peal_cuda_file_writer_is_idle(rank);
-    return true;
+    /* What has failed may look idle. */
+    return !*ready || peal_cuda_check_failure(rank->plan);
 }
 
 /* Emits ops of the rank until the section ends, or something has to be waited for. */
@@ -229,8 +230,8 @@ void *peal_cuda_run_thread(void *user)
     plan->run->begin = plan->run->last_progress = peal_clock_s();
     if (!run(plan))
         peal_cuda_rescue_all(plan);
-    peal_cuda_file_writers_settle(plan);
     peal_cuda_interop_leave(plan);
+    peal_cuda_file_writers_settle(plan);
     plan->run->end = peal_clock_s();
     plan->run->cpu = 1e-9 * (double)(peal_clock_thread_cpu_ns() - begin);
     for (int r = 0; r < plan->rank_count; r++)

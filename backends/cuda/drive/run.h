@@ -127,13 +127,13 @@ bool peal_cuda_rows_out(peal_cuda_plan *plan, bool all);
 /* Prints one row; first_step is added to its step. */
 void peal_cuda_row_out(peal_cuda_plan *plan, const peal_cuda_row *row, int64_t first_step);
 
-/* file_tasks.c: runs a `load` or `save` task on the host, once peal_cuda_file_is_ready. False:
- * failed. */
+/* file_tasks.c: a `load` or `save`, once the rank's lanes are idle and its files written or, of a
+ * `save` that is written beside the steps, once there is room for it. False: failed. */
 bool peal_cuda_file_run(peal_cuda_rank *rank, const peal_cuda_op *op, const peal_walk_frame *frame);
 
 /* file_writer.c */
-/* Makes room for copies of what the steps save, and threads that write them; where there is no
- * room, and in mode sync, none. */
+/* Makes room for copies of what ranks save, and threads that write them: for ranks whose steps save
+ * something for which there is room; in mode sync none. */
 void peal_cuda_file_writers_create(peal_cuda_plan *plan);
 /* Ends the threads, which have nothing left to do. */
 void peal_cuda_file_writers_join(peal_cuda_plan *plan);
@@ -153,7 +153,8 @@ bool peal_cuda_file_enqueue(peal_cuda_rank *rank, const peal_cuda_op *op,
 peal_status peal_cuda_file_writers_failed(const peal_cuda_plan *plan);
 /* Waits until all has been written. False: failed. */
 bool peal_cuda_file_writers_await(peal_cuda_plan *plan);
-/* After a failure: waits until what is being written has been, and the rest is left. */
+/* At the end of a start: waits until what is being written has been. The rest is left, if the start
+ * has failed; else there is none. */
 void peal_cuda_file_writers_settle(const peal_cuda_plan *plan);
 
 /* stall_report.c */
@@ -190,8 +191,12 @@ bool peal_cuda_drain_lane(peal_cuda_plan *plan, CUstream stream);
  * backs off. *backoff: its state; a new one (peal_cuda_backoff) begins after progress. */
 peal_backoff peal_cuda_backoff(void);
 bool peal_cuda_poll_once(peal_cuda_plan *plan, peal_backoff *backoff);
-/* Checks once whether a kernel has recorded a failure, or the job was aborted. */
+/* Checks once whether a kernel has recorded a failure, a file could not be written, or the job was
+ * aborted. */
 bool peal_cuda_check_failure(peal_cuda_plan *plan);
+/* Whether a kernel has recorded a failure: what is behind it in its lane may have run all the same.
+ */
+bool peal_cuda_device_has_failed(const peal_cuda_plan *plan);
 
 /* stream_interop.c */
 /* Makes the next start follow the work that the application has enqueued on a stream so far, and an

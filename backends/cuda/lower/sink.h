@@ -126,7 +126,8 @@ struct peal_cuda_host_ops {
                       const peal_walk_frame *frame, bool empty, unsigned long long *items);
     /* The launch that stores that row has been enqueued. */
     bool (*row_enqueued)(peal_cuda_rank *rank, peal_cuda_lane *lane);
-    /* Runs LOAD or SAVE on the host. It waits until the rank's lanes are idle. */
+    /* Runs LOAD or SAVE on the host: when the rank's lanes are idle or, of a SAVE that is written
+     * beside the steps, enqueues its copy on the op's lane. */
     bool (*run_file)(peal_cuda_rank *rank, const peal_cuda_op *op, const peal_walk_frame *frame);
 };
 
