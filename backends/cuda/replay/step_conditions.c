@@ -101,9 +101,10 @@ static void add_around_file(listing *l, const peal_expr *expr)
 static void add_file(listing *l, int index)
 {
     const peal_schedule *schedule = l->rank->schedule;
-    peal_cuda_step_condition file = {.rank = l->rank, .counter = l->counter};
+    peal_cuda_step_condition *file = PEAL_ARENA_NEW(l->rank->plan->arena, peal_cuda_step_condition);
 
-    l->file = &file;
+    *file = (peal_cuda_step_condition){.rank = l->rank, .counter = l->counter};
+    l->file = file;
     for (int i = schedule->step.first; i < index && !*l->reason; i++) {
         const peal_op *op = &schedule->op[i];
         if (op->end <= index || (op->kind != PEAL_OP_IF && op->kind != PEAL_OP_LOOP))
@@ -116,8 +117,8 @@ static void add_file(listing *l, int index)
         else if (op->kind == PEAL_OP_IF && condition->expr && !condition->is_constant)
             add_around_file(l, condition->expr);
     }
-    if (file.file_count > 0 && !*l->reason)
-        *add(l) = file;
+    if (file->file_count > 0 && !*l->reason)
+        *add(l) = *file;
     else if (!*l->reason)
         *l->reason = "`load` or `save` in steps that no `when` on the step foresees";
 }
