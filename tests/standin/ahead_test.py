@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # The persistent kernel of mode fused is compiled beside the plan's other kernels, of a plan without a device: what that compiles
-# is what the plan then takes, so there is one such unit, begun before the others were done, and no second.
+# is what the plan then takes, so a process has one such unit, begun before the others were done, and no second.
 #
 #   ahead_test.py EMULATING INCLUDE: the folder with the driver's stand-in whose kernels run, that of the emulated device's headers
 import glob
@@ -16,7 +16,7 @@ sys.path[:0] = [os.path.join(HERE, "..", "tools"), os.path.join(HERE, "..", "sha
 import common  # noqa: E402
 import share  # noqa: E402
 
-# Of the ranks of two processes all have equal kernels.
+# Ranks of two processes may have different ones: that of the first one prints.
 CASES = [("jacobi2d/jacobi2d", 1, ["nx=64", "ny=66"]), ("jacobi2d/jacobi2d", 2, ["nx=64", "ny=66"]), ("heat3d/heat3d", 1, []),
          ("halo/short", 2, []), ("particles/particles", 1, []), ("vcycle/vcycle", 1, [])]
 DISPATCH = "void peal_fused_call_(unsigned function"
@@ -38,8 +38,8 @@ class Ahead(unittest.TestCase):
                     with open(path, encoding="utf-8") as file:
                         is_persistent = DISPATCH in file.read()
                     (begun if is_persistent else others_done).append(os.stat(path if is_persistent else path[:-2] + "so").st_mtime)
-                self.assertEqual(len(begun), 1)
-                self.assertLess(begun[0], max(others_done), "it was compiled behind the others")
+                self.assertIn(len(begun), range(1, ranks + 1))
+                self.assertLess(max(begun), max(others_done), "it was compiled behind the others")
 
     def test_an_error_of_the_compiler_is_told_once(self):
         with tempfile.TemporaryDirectory() as folder:

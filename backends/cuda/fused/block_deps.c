@@ -73,6 +73,14 @@ static void note_adds(order *o, const peal_cuda_work_item *item, peal_fused_part
 
 /* ---- order ---- */
 
+static bool begins_section(const peal_cuda_fused *fused, int item)
+{
+    for (int i = 0; i < fused->section_count; i++)
+        if (fused->section[i] == item)
+            return true;
+    return item == fused->plain;
+}
+
 /* For each pair of kinds: the least number of work items that lie, within a round, between a work
  * item of the first kind and the latest one of the second kind before it. So far may the second
  * one's block be behind. All blocks begin a round, and a section of the list, together. Only what
@@ -92,7 +100,8 @@ static void find_distances(order *o)
     }
     for (int r = 0; r < fused->count; r++) {
         unsigned short *distance = &o->distance[fused->item[r].kind * kinds];
-        for (int k = 0; k < kinds && r == fused->plain; k++)
+        bool begins = begins_section(fused, r);
+        for (int k = 0; k < kinds && begins; k++)
             latest[k] = -1;
         for (int k = 0; k < kinds; k++)
             if (latest[k] >= 0 && r - latest[k] - 1 < distance[k])
@@ -115,7 +124,8 @@ static void find_singles(order *o, peal_arena *arena)
     for (int r = 0; r < fused->count; r++) {
         const peal_cuda_work_item *item = &fused->item[r];
         unsigned short *single = &o->single[item->kind * services];
-        for (int s = 0; s < services && r == fused->plain; s++)
+        bool begins = begins_section(fused, r);
+        for (int s = 0; s < services && begins; s++)
             latest[s] = -1;
         for (int s = 0; s < services; s++)
             if (latest[s] >= 0 && r - latest[s] - 1 < single[s])

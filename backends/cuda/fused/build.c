@@ -2,6 +2,8 @@
  * compiled, and builds the lists of each rank. */
 #include "backends/cuda/fused/dispatchers/dispatcher.h"
 
+#include <string.h>
+
 static peal_status refuse(peal_cuda_plan *plan, const char *reason)
 {
     return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE, PEAL_CUDA_NOWHERE,
@@ -136,6 +138,39 @@ static peal_status check_items(peal_cuda_plan *plan, const peal_cuda_fused *fuse
     return PEAL_STATUS_OK;
 }
 
+static void drop_sections(peal_cuda_fused *fused)
+{
+    fused->section_count = 0;
+    fused->count = fused->deep_end;
+}
+
+/* Puts the section with deep rounds between the recorded steps and the sections that were recorded
+ * behind them. */
+static void add_deep_section(const peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel)
+{
+    peal_cuda_fused *fused = &kernel->rank[0];
+    int first = fused->section_count > 0 ? fused->section[0] : fused->count;
+    int count = fused->count - first;
+    peal_cuda_work_item *kept = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_work_item, count + 1);
+
+    memcpy(kept, fused->item + first, (size_t)count * sizeof(*kept));
+    fused->count = fused->plain = first;
+    peal_cuda_deep_find(plan, kernel);
+    fused->deep_end = fused->count;
+    if (count == 0)
+        return;
+    if (fused->count + count > PEAL_FUSED_ITEMS) {
+        drop_sections(fused);
+        return;
+    }
+    while (fused->room < fused->count + count)
+        fused->item = peal_arena_grow(plan->arena, fused->item, &fused->room, sizeof(*fused->item));
+    memcpy(fused->item + fused->count, kept, (size_t)count * sizeof(*kept));
+    for (int i = 0; i <= fused->section_count; i++)
+        fused->section[i] += fused->count - first;
+    fused->count += count;
+}
+
 static peal_status build_rank(peal_cuda_rank *rank, peal_cuda_fused *fused, peal_fused *parameter)
 {
     peal_cuda_block_deps deps;
@@ -143,7 +178,11 @@ static peal_status build_rank(peal_cuda_rank *rank, peal_cuda_fused *fused, peal
 
     fused->kind_item = PEAL_ARENA_ARRAY(rank->plan->arena, int, fused->count + 1);
     bool fits = peal_cuda_block_deps_build(rank, fused, &deps);
-    if (!fits && fused->deep_at) { /* too many kinds: plain steps alone may do */
+    if (!fits && fused->section_count > 0) { /* too many kinds: the steps alone may do, */
+        drop_sections(fused);
+        fits = peal_cuda_block_deps_build(rank, fused, &deps);
+    }
+    if (!fits && fused->deep_at) { /* and plain ones */
         peal_cuda_deep_give_up(fused);
         fits = peal_cuda_block_deps_build(rank, fused, &deps);
     }
@@ -181,11 +220,11 @@ peal_status peal_cuda_fused_build(peal_cuda_plan *plan, int slot)
 
     for (int r = 0; r < plan->rank_count && !status; r++) {
         status = check_items(plan, &kernel->rank[r]);
-        kernel->rank[r].plain = kernel->rank[r].count;
+        kernel->rank[r].plain = kernel->rank[r].deep_end = kernel->rank[r].count;
     }
     if (status)
         return status;
-    peal_cuda_deep_find(plan, kernel);
+    add_deep_section(plan, kernel);
     for (int r = 0; r < plan->rank_count; r++)
         of[r] = demand_of(&kernel->rank[r]);
     choose_cyclic(plan, kernel, of);

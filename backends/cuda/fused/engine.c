@@ -37,9 +37,14 @@ static bool receives_apart(const peal_cuda_plan *plan)
     return plan->options.dispatcher->record_receive != NULL;
 }
 
-static bool launches_steps(const peal_cuda_plan *plan)
+static bool launches_parts(const peal_cuda_plan *plan)
 {
     return plan->options.dispatcher->has_parts;
+}
+
+static int sections(const peal_cuda_plan *plan, int slot)
+{
+    return plan->fused[slot].rank[0].section_count;
 }
 
 static CUresult begin(peal_cuda_plan *plan, int slot)
@@ -74,7 +79,11 @@ const struct peal_cuda_engine peal_cuda_fused_engine = {
     .build = build,
     .launch = peal_cuda_fused_start,
     .mark_step = peal_cuda_fused_mark_step,
-    .launch_steps = peal_cuda_fused_start_steps,
-    .launches_steps = launches_steps,
+    .begin_section = peal_cuda_fused_begin_section,
+    .end_section = peal_cuda_fused_end_section,
+    .sections = sections,
+    .launch_parts = peal_cuda_fused_start_parts,
+    .launches_parts = launches_parts,
+    .choose_from = peal_cuda_fused_choose_from,
     .most_rounds = peal_cuda_fused_most_rounds,
 };

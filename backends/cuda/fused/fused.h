@@ -22,6 +22,7 @@
 
 #include "backends/cuda/codegen/device/fused_launch.h"
 #include "backends/cuda/codegen/task_traits.h"
+#include "backends/cuda/lower/engine.h"
 #include "backends/cuda/lower/plan.h"
 
 #include <stdio.h>
@@ -120,7 +121,10 @@ enum { PEAL_CUDA_KINDS = 128 }; /* of a round's work items: the kernel keeps kin
 typedef struct peal_cuda_fused {
     peal_cuda_work_item *item;
     int count, room;
-    int plain;    /* those that were recorded; behind them is a section with deep rounds, if any */
+    int plain;    /* of the recorded steps; behind them is a section with deep rounds, if any, */
+    int deep_end; /* and from here on are the sections of launches that come between steps */
+    int *section; /* by section, and behind the last: its first work item */
+    int section_count, section_room;
     int *at_step; /* by recorded step, and behind the last: its first work item */
     int step_room;
     int *deep_pending; /* by recorded step: how many plain steps have to follow its begin, if it is
@@ -146,6 +150,7 @@ typedef struct peal_cuda_fused_kernel {
     peal_cuda_fused *rank; /* by rank */
     peal_fused *parameter; /* by rank; of the launch, as the device has it, with `more` behind it */
     peal_fused_span *more; /* spans behind the first, if there is one rank */
+    int more_count;        /* as they were launched last */
     int64_t steps;         /* recorded, where they are marked */
     double saved;          /* share of a step's time, by deep rounds, as predicted */
     const char *deep_note; /* what has them, or why nothing does */
@@ -173,8 +178,17 @@ CUresult peal_cuda_fused_start(peal_cuda_plan *plan, int slot, int64_t rounds);
 void peal_cuda_fused_destroy(peal_cuda_plan *plan);
 /* The first work item of a step that is being recorded. */
 void peal_cuda_fused_mark_step(peal_cuda_rank *rank, int64_t step);
-/* Enqueues `steps` steps from step `from` of the recording on. */
-CUresult peal_cuda_fused_start_steps(peal_cuda_plan *plan, int slot, int64_t from, int64_t steps);
+/* What is recorded between them is a section of its own. The number of it; -1: it does not fit, and
+ * nothing of it is kept. */
+void peal_cuda_fused_begin_section(peal_cuda_plan *plan);
+int peal_cuda_fused_end_section(peal_cuda_plan *plan);
+/* Enqueues parts (lower/engine.h); with several ranks there is one. */
+CUresult peal_cuda_fused_start_parts(peal_cuda_plan *plan, int slot, const peal_cuda_part *part,
+                                     int count);
+/* The step from + i * period of the recording from which `steps` steps have the most deep rounds.
+ */
+int64_t peal_cuda_fused_choose_from(const peal_cuda_plan *plan, int slot, int64_t from,
+                                    int64_t period, int64_t steps);
 
 /* record.c, for dispatchers that record work items of their own: the next one, whose touches are to
  * be added; and when they have been. */

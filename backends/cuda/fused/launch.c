@@ -65,7 +65,7 @@ static section plain_section(const peal_cuda_fused_kernel *kernel, const peal_cu
 
 static section deep_section(const peal_cuda_fused_kernel *kernel, const peal_cuda_fused *fused)
 {
-    return (section){fused->deep_at, fused->plain, fused->count - fused->plain, kernel->steps};
+    return (section){fused->deep_at, fused->plain, fused->deep_end - fused->plain, kernel->steps};
 }
 
 /* Steps [from, end) of a section, which may be of several rounds. */
@@ -77,39 +77,94 @@ static peal_fused_span span_of(const section *s, int64_t from, int64_t end)
     return (peal_fused_span){.items = (unsigned)items,
                              .first = (unsigned short)(s->first + s->at[from % s->steps]),
                              .begin = (unsigned short)s->first,
-                             .end = (unsigned short)(s->first + s->count)};
+                             .end = (unsigned short)(s->first + s->count),
+                             .asks = 1};
 }
 
-/* The spans of steps [from, end): plain steps to where a deep round can begin, deep rounds, and
- * plain steps, as many as there have to be behind a round. */
-static void choose_spans(const peal_cuda_fused_kernel *kernel, int64_t from, int64_t end)
+/* Of steps [from, end) deep rounds have [*first, *last): plain steps come before, to where a round
+ * can begin, and behind, as many as there have to be. */
+static void find_deep(const peal_cuda_fused_kernel *kernel, int64_t from, int64_t end,
+                      int64_t *first, int64_t *last)
+{
+    const peal_cuda_fused *fused = &kernel->rank[0];
+    int64_t steps = kernel->steps;
+
+    *first = from;
+    *last = end;
+    if (!fused->deep_at)
+        *first = end;
+    while (*first < end && fused->deep_at[*first % steps] < 0)
+        ++*first;
+    while (*last > *first &&
+           (fused->deep_at[*last % steps] < 0 || end - *last < fused->deep_pending[*last % steps]))
+        --*last;
+}
+
+int64_t peal_cuda_fused_choose_from(const peal_cuda_plan *plan, int slot, int64_t from,
+                                    int64_t period, int64_t steps)
+{
+    const peal_cuda_fused_kernel *kernel = &plan->fused[slot];
+    int64_t best = from, most = 0;
+
+    for (int64_t at = from % period; at < kernel->steps && kernel->rank[0].deep_at; at += period) {
+        int64_t first, last;
+        find_deep(kernel, at, at + steps, &first, &last);
+        if (last - first > most || (last - first == most && at == from)) {
+            most = last - first;
+            best = at;
+        }
+    }
+    return best;
+}
+
+/* The spans of a launch that is being put together. */
+typedef struct spans {
+    peal_fused_span of[PEAL_FUSED_SPANS];
+    int count;
+} spans;
+
+_Static_assert(3 * (int)PEAL_CUDA_PARTS <= (int)PEAL_FUSED_SPANS, "spans of the parts of a launch");
+
+static void add_span(spans *s, peal_fused_span span)
+{
+    if (span.items > 0)
+        s->of[s->count++] = span;
+}
+
+static void add_steps(const peal_cuda_fused_kernel *kernel, int64_t from, int64_t end, spans *out)
 {
     const peal_cuda_fused *fused = &kernel->rank[0];
     section plain = plain_section(kernel, fused), deep = deep_section(kernel, fused);
-    int64_t first = from, last = end;
-    int count = 0;
-    peal_fused_span span[PEAL_FUSED_SPANS];
+    int64_t first, last;
 
-    memset(kernel->more, 0, (PEAL_FUSED_SPANS - 1) * sizeof(kernel->more[0]));
-    kernel->parameter[0].span = span_of(&plain, from, end);
-    if (!fused->deep_at)
+    find_deep(kernel, from, end, &first, &last);
+    if (first == last) {
+        add_span(out, span_of(&plain, from, end));
         return;
-    while (first < end && deep.at[first % deep.steps] < 0)
-        first++;
-    while (last > first &&
-           (deep.at[last % deep.steps] < 0 || end - last < fused->deep_pending[last % deep.steps]))
-        last--;
-    if (last == first)
-        return;
-    const peal_fused_span all[] = {span_of(&plain, from, first), span_of(&deep, first, last),
-                                   span_of(&plain, last, end)};
-    for (int i = 0; i < PEAL_FUSED_SPANS; i++)
-        if (all[i].items > 0)
-            span[count++] = all[i];
-    if (count == 0)
-        return;
-    kernel->parameter[0].span = span[0];
-    memcpy(kernel->more, span + 1, (size_t)(count - 1) * sizeof(span[0]));
+    }
+    add_span(out, span_of(&plain, from, first));
+    add_span(out, span_of(&deep, first, last));
+    add_span(out, span_of(&plain, last, end));
+}
+
+static void add_section(const peal_cuda_fused *fused, int number, spans *out)
+{
+    int begin = fused->section[number], end = fused->section[number + 1];
+
+    add_span(out, (peal_fused_span){.items = (unsigned)(end - begin),
+                                    .first = (unsigned short)begin,
+                                    .begin = (unsigned short)begin,
+                                    .end = (unsigned short)end});
+}
+
+/* Puts them into the parameter, and says behind the last that there are no more. */
+static void set_spans(peal_cuda_fused_kernel *kernel, const spans *s)
+{
+    kernel->parameter[0].span = s->count > 0 ? s->of[0] : (peal_fused_span){.items = 0};
+    kernel->more_count = s->count > 0 ? s->count - 1 : 0;
+    memcpy(kernel->more, s->of + 1, (size_t)kernel->more_count * sizeof(s->of[0]));
+    if (kernel->more_count < PEAL_FUSED_SPANS - 1)
+        kernel->more[kernel->more_count].items = 0;
 }
 
 /* Work items of the spans that were launched last. */
@@ -117,7 +172,7 @@ static unsigned items_of(const peal_cuda_fused_kernel *kernel, int rank)
 {
     unsigned items = kernel->parameter[rank].span.items;
 
-    for (int i = 0; i < PEAL_FUSED_SPANS - 1; i++)
+    for (int i = 0; i < kernel->more_count; i++)
         items += kernel->more[i].items; /* none, if there are several ranks */
     return items;
 }
@@ -131,7 +186,7 @@ CUresult peal_cuda_fused_launch(peal_cuda_plan *plan, const peal_cuda_fused_kern
         unsigned short items = (unsigned short)kernel->rank[r].plain;
         kernel->parameter[r].tickets.rounds = (unsigned)rounds;
         kernel->parameter[r].span =
-            (peal_fused_span){.items = (unsigned)rounds * items, .end = items};
+            (peal_fused_span){.items = (unsigned)rounds * items, .end = items, .asks = 1};
     }
     return launch(plan, kernel);
 }
@@ -153,15 +208,22 @@ CUresult peal_cuda_fused_start_once(peal_cuda_plan *plan, const peal_cuda_fused_
     return result;
 }
 
-CUresult peal_cuda_fused_start_steps(peal_cuda_plan *plan, int slot, int64_t from, int64_t steps)
+CUresult peal_cuda_fused_start_parts(peal_cuda_plan *plan, int slot, const peal_cuda_part *part,
+                                     int count)
 {
-    const peal_cuda_fused_kernel *kernel = &plan->fused[slot];
+    peal_cuda_fused_kernel *kernel = &plan->fused[slot];
+    spans all = {.count = 0};
 
+    for (int i = 0; i < count && plan->rank_count == 1; i++)
+        if (part[i].section >= 0)
+            add_section(&kernel->rank[0], part[i].section, &all);
+        else
+            add_steps(kernel, part[i].from, part[i].from + part[i].steps, &all);
     if (plan->rank_count == 1)
-        choose_spans(kernel, from, from + steps);
+        set_spans(kernel, &all);
     for (int r = 0; r < plan->rank_count && plan->rank_count > 1; r++) {
         section plain = plain_section(kernel, &kernel->rank[r]);
-        kernel->parameter[r].span = span_of(&plain, from, from + steps);
+        kernel->parameter[r].span = span_of(&plain, part->from, part->from + part->steps);
     }
     CUresult result = launch(plan, kernel);
     for (int r = 0; r < plan->rank_count; r++)

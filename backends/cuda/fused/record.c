@@ -19,7 +19,9 @@ void peal_cuda_fused_begin(peal_cuda_plan *plan, int slot)
             plan->driver->cuMemFree_(kernel->rank[r].memory);
     plan->fused_slot = slot;
     kernel->rank = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_fused, plan->rank_count);
-    kernel->parameter = PEAL_ARENA_ARRAY(plan->arena, peal_fused, plan->rank_count + 1);
+    size_t spans = PEAL_FUSED_SPANS * sizeof(peal_fused_span);
+    int room = plan->rank_count + (int)(spans / sizeof(peal_fused)) + 1;
+    kernel->parameter = PEAL_ARENA_ARRAY(plan->arena, peal_fused, room);
     kernel->more = (peal_fused_span *)(kernel->parameter + plan->rank_count);
     for (int r = 0; r < plan->rank_count; r++) {
         kernel->rank[r].dispatcher = plan->options.dispatcher;
@@ -59,6 +61,32 @@ void peal_cuda_fused_mark_step(peal_cuda_rank *rank, int64_t step)
                                          sizeof(*fused->at_step));
     fused->at_step[step] = fused->count;
     rank->plan->fused[rank->plan->fused_slot].steps = step;
+}
+
+void peal_cuda_fused_begin_section(peal_cuda_plan *plan)
+{
+    peal_cuda_fused *fused = recorded(&plan->rank[0]);
+
+    while (fused->section_room <= fused->section_count + 1)
+        fused->section = peal_arena_grow(plan->arena, fused->section, &fused->section_room,
+                                         sizeof(*fused->section));
+    fused->section[fused->section_count] = fused->count;
+}
+
+int peal_cuda_fused_end_section(peal_cuda_plan *plan)
+{
+    peal_cuda_fused *fused = recorded(&plan->rank[0]);
+    int begin = fused->section[fused->section_count];
+    bool fits = fused->count <= PEAL_FUSED_ITEMS && fused->count > begin;
+
+    for (int i = begin; i < fused->count && fits; i++)
+        fits = !fused->item[i].overflows;
+    if (!fits) {
+        fused->count = begin;
+        return -1;
+    }
+    fused->section[fused->section_count + 1] = fused->count;
+    return fused->section_count++;
 }
 
 static int number_of(const peal_cuda_rank *rank, CUfunction function, const peal_launch *launch,

@@ -4,9 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
-_Static_assert(PEAL_FUSED_RANKS_MOST * sizeof(peal_fused) +
-                       (PEAL_FUSED_SPANS - 1) * sizeof(peal_fused_span) <=
-                   4096,
+_Static_assert(PEAL_FUSED_RANKS_MOST * sizeof(peal_fused) + sizeof(peal_fused_span) <= 4096 &&
+                   sizeof(peal_fused) + (PEAL_FUSED_SPANS - 1) * sizeof(peal_fused_span) <= 4096,
                "a kernel's parameters");
 
 enum { PARTS = 7 };

@@ -10,6 +10,14 @@
 
 #include "backends/cuda/lower/sink.h"
 
+/* `steps` steps from step `from` of a recording on, round after round; or a section. */
+typedef struct peal_cuda_part {
+    int section; /* -1: steps */
+    int64_t from, steps;
+} peal_cuda_part;
+
+enum { PEAL_CUDA_PARTS = 32 }; /* of a launch, at most */
+
 struct peal_cuda_engine {
     const struct peal_cuda_sink_ops *sink;
     bool is_one_kernel; /* as in peal_cuda_sink */
@@ -43,11 +51,22 @@ struct peal_cuda_engine {
     /* Called while steps are recorded: what is emitted from now on belongs to step `step`, counted
      * from the first recorded one, or comes behind the last. NULL: launches are of whole rounds. */
     void (*mark_step)(peal_cuda_rank *rank, int64_t step);
-    /* Enqueues `steps` steps from step `from` of a recording on, round after round, on the origin.
-     */
-    CUresult (*launch_steps)(peal_cuda_plan *plan, int slot, int64_t from, int64_t steps);
+    /* Called behind the steps, with one rank: what is emitted between the two calls is a section of
+     * its own, which launches may have between steps. end_section returns its number; -1: there is
+     * no room for it, and nothing of it is kept. NULL: there are no sections. */
+    void (*begin_section)(peal_cuda_plan *plan);
+    int (*end_section)(peal_cuda_plan *plan);
+    /* How many sections the recording has, once it is built: those that were recorded, or none. */
+    int (*sections)(const peal_cuda_plan *plan, int slot);
+    /* Enqueues parts of a recording, one after the other, on the origin: at most PEAL_CUDA_PARTS;
+     * with several ranks one. */
+    CUresult (*launch_parts)(peal_cuda_plan *plan, int slot, const peal_cuda_part *part, int count);
     /* Whether it can, by the plan's options. */
-    bool (*launches_steps)(const peal_cuda_plan *plan);
+    bool (*launches_parts)(const peal_cuda_plan *plan);
+    /* Which of the steps from + i * period of the recording to begin with: as good as `from`, where
+     * so many steps follow. */
+    int64_t (*choose_from)(const peal_cuda_plan *plan, int slot, int64_t from, int64_t period,
+                           int64_t steps);
     /* The most rounds of one launch. NULL: one. */
     int64_t (*most_rounds)(const peal_cuda_plan *plan);
 };

@@ -11,7 +11,7 @@ enum { MOST_WORDS = 1 << 21 }; /* of all moments of a rank */
 
 bool peal_cuda_moments_fit(const peal_cuda_plan *plan, int64_t steps)
 {
-    if (!plan->engine->launches_steps || !plan->engine->launches_steps(plan) || plan->graphs->stops)
+    if (!plan->engine->launches_parts || !plan->engine->launches_parts(plan) || plan->graphs->stops)
         return false;
     for (int r = 0; r < plan->rank_count; r++) {
         const peal_cuda_rank *rank = &plan->rank[r];
@@ -35,11 +35,20 @@ void peal_cuda_moments_create(peal_cuda_plan *plan)
         graphs->moment[r] = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_moment, graphs->steps + 1);
 }
 
+void peal_cuda_moment_keep_waits(const peal_cuda_rank *rank, peal_cuda_moment *moment)
+{
+    const peal_cuda_lane *lane = &rank->lane[0];
+
+    moment->wait_count = lane->pending_count;
+    moment->wait =
+        PEAL_ARENA_ARRAY(rank->plan->arena, peal_cuda_pending_wait, lane->pending_count + 1);
+    memcpy(moment->wait, lane->pending, (size_t)lane->pending_count * sizeof(*moment->wait));
+}
+
 bool peal_cuda_moment_note(peal_cuda_rank *rank)
 {
     peal_cuda_plan *plan = rank->plan;
     const peal_walk *begin = &plan->graphs->begin[rank->index];
-    const peal_cuda_lane *lane = &rank->lane[0];
     int ops = rank->schedule->op_count, arrays = rank->schedule->array_count;
     int counters = rank->program->message_counter_count;
     int64_t step = rank->walk.counter[0] - rank->graph_begin;
@@ -56,9 +65,7 @@ bool peal_cuda_moment_note(peal_cuda_rank *rank)
         moment->message[i] = rank->walk.message[i] - begin->message[i];
     memcpy(moment->binding, rank->walk.binding, (size_t)arrays * sizeof(int));
     moment->counted = rank->graph_step - rank->graph_begin;
-    moment->wait_count = lane->pending_count;
-    moment->wait = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_pending_wait, lane->pending_count + 1);
-    memcpy(moment->wait, lane->pending, (size_t)lane->pending_count * sizeof(*moment->wait));
+    peal_cuda_moment_keep_waits(rank, moment);
     plan->engine->mark_step(rank, step);
     return true;
 }
@@ -110,25 +117,35 @@ static bool waits_for(const peal_cuda_moment *moment, const peal_cuda_pending_wa
     return false;
 }
 
-bool peal_cuda_moment_enter(peal_cuda_plan *plan, int64_t from)
+bool peal_cuda_moment_has_waits(const peal_cuda_rank *rank, const peal_cuda_moment *moment)
 {
-    for (int r = 0; r < plan->rank_count; r++) {
-        peal_cuda_rank *rank = &plan->rank[r];
-        const peal_cuda_moment *moment = &plan->graphs->moment[r][from];
-        peal_cuda_lane *lane = &rank->lane[0];
-        int kept = 0;
-        if (!peal_cuda_flush_groups(rank))
+    const peal_cuda_lane *lane = &rank->lane[0];
+
+    for (int i = 0; i < lane->pending_count; i++)
+        if (!waits_for(moment, &lane->pending[i]))
             return false;
-        for (int i = 0; i < lane->pending_count; i++)
-            if (waits_for(moment, &lane->pending[i]))
-                rank->member[lane->pending[i].op] = 0;
-            else
-                lane->pending[kept++] = lane->pending[i];
-        lane->pending_count = kept;
-        if (!peal_cuda_flush_all(rank))
-            return false;
-    }
     return true;
+}
+
+void peal_cuda_moment_take_waits(peal_cuda_rank *rank, const peal_cuda_moment *moment)
+{
+    peal_cuda_lane *lane = &rank->lane[0];
+    int kept = 0;
+
+    for (int i = 0; i < lane->pending_count; i++)
+        if (waits_for(moment, &lane->pending[i]))
+            rank->member[lane->pending[i].op] = 0;
+        else
+            lane->pending[kept++] = lane->pending[i];
+    lane->pending_count = kept;
+}
+
+bool peal_cuda_moment_enter(peal_cuda_rank *rank, const peal_cuda_moment *moment)
+{
+    if (!peal_cuda_flush_groups(rank))
+        return false;
+    peal_cuda_moment_take_waits(rank, moment);
+    return peal_cuda_flush_all(rank);
 }
 
 static void advance(peal_cuda_rank *rank, int64_t from, int64_t steps)

@@ -15,6 +15,8 @@ static bool end_of_step(peal_cuda_rank *rank)
     peal_cuda_graphs *graphs = rank->plan->graphs;
     int64_t uncounted = rank->walk.counter[0] - rank->graph_step;
 
+    if (graphs->is_apart)
+        return true;
     if (uncounted == 0 || (!graphs->stops && uncounted < graphs->report && rank->steps_left > 1))
         return !graphs->moment || peal_cuda_moment_note(rank);
     if (!peal_cuda_count_steps(rank, uncounted))
@@ -57,46 +59,6 @@ static void go_to(peal_cuda_plan *plan, const peal_walk *begin)
     }
 }
 
-/* Records so many steps into one slot. A driver call that fails is *result. False: the walk has
- * failed, plan->emission.status says why. */
-static bool record(peal_cuda_plan *plan, int slot, const peal_walk *begin, int64_t steps,
-                   CUresult *result)
-{
-    go_to(plan, begin);
-    plan->run->mailbox.recorded_slot = (unsigned)slot;
-    plan->run->mailbox.recorded_rows = 0;
-    *result = plan->engine->begin(plan, slot);
-    if (*result)
-        return true;
-    plan->emission.sink = &plan->graphs->sink;
-    bool ok = record_steps(plan, steps);
-    plan->emission.sink = plan->stream_sink;
-    plan->emission.epoch++;
-    *result = plan->engine->end(plan, slot);
-    return ok || !plan->emission.status;
-}
-
-static peal_status build(peal_cuda_plan *plan, int slot, const peal_walk *begin, int64_t steps)
-{
-    char text[160];
-    CUresult result;
-
-    if (!record(plan, slot, begin, steps, &result))
-        return plan->emission.status;
-    peal_status status = result ? PEAL_STATUS_OK : plan->engine->build(plan, slot, &result);
-    if (status)
-        return status;
-    if (!result)
-        result = plan->driver->cuStreamSynchronize_(peal_cuda_origin(plan));
-    if (result && plan->engine->abandon && plan->engine->abandon(plan, slot, result))
-        return build(plan, slot, begin, steps);
-    return result ? peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
-                                PEAL_CUDA_NOWHERE, "--mode stream runs the same without a graph",
-                                "the driver refuses the graph of %lld steps: %s", (long long)steps,
-                                peal_cuda_error(result, text))
-                  : PEAL_STATUS_OK;
-}
-
 static void keep_rows(peal_cuda_plan *plan, int slot)
 {
     peal_cuda_graphs *graphs = plan->graphs;
@@ -125,6 +87,60 @@ static void keep_change(peal_cuda_plan *plan, int r, const peal_walk *begin, sta
         change->message[i] = rank->walk.message[i] - begin->message[i];
     change->iterations = rank->walk.loop[outer].iteration - begin->loop[outer].iteration;
     change->evaluations = rank->walk.loop[outer].evaluations - begin->loop[outer].evaluations;
+}
+
+/* Behind the steps of a whole recording: keeps what they print and change, and records rare steps.
+ */
+static bool record_behind(peal_cuda_plan *plan, int slot)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+
+    keep_rows(plan, slot);
+    for (int r = 0; r < plan->rank_count && slot == 0; r++)
+        keep_change(plan, r, &graphs->begin[r], &graphs->change[r]);
+    return slot > 0 || peal_cuda_rare_steps_record(plan);
+}
+
+/* Records so many steps into one slot. A driver call that fails is *result. False: the walk has
+ * failed, plan->emission.status says why. */
+static bool record(peal_cuda_plan *plan, int slot, const peal_walk *begin, int64_t steps,
+                   CUresult *result)
+{
+    go_to(plan, begin);
+    plan->run->mailbox.recorded_slot = (unsigned)slot;
+    plan->run->mailbox.recorded_rows = 0;
+    *result = plan->engine->begin(plan, slot);
+    if (*result)
+        return true;
+    plan->emission.sink = &plan->graphs->sink;
+    bool ok = record_steps(plan, steps);
+    if (ok && slot < PEAL_CUDA_FIRST_PIECE)
+        ok = record_behind(plan, slot);
+    plan->emission.sink = plan->stream_sink;
+    plan->emission.epoch++;
+    *result = plan->engine->end(plan, slot);
+    return ok || !plan->emission.status;
+}
+
+static peal_status build(peal_cuda_plan *plan, int slot, const peal_walk *begin, int64_t steps)
+{
+    char text[160];
+    CUresult result;
+
+    if (!record(plan, slot, begin, steps, &result))
+        return plan->emission.status;
+    peal_status status = result ? PEAL_STATUS_OK : plan->engine->build(plan, slot, &result);
+    if (status)
+        return status;
+    if (!result)
+        result = plan->driver->cuStreamSynchronize_(peal_cuda_origin(plan));
+    if (result && plan->engine->abandon && plan->engine->abandon(plan, slot, result))
+        return build(plan, slot, begin, steps);
+    return result ? peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
+                                PEAL_CUDA_NOWHERE, "--mode stream runs the same without a graph",
+                                "the driver refuses the graph of %lld steps: %s", (long long)steps,
+                                peal_cuda_error(result, text))
+                  : PEAL_STATUS_OK;
 }
 
 /* ---- creation ---- */
@@ -248,15 +264,12 @@ static peal_status choose_and_record(peal_cuda_plan *plan)
     graphs->slots = 1;
     for (int slot = 0; slot < graphs->slots && !status; slot++) {
         status = build(plan, slot, graphs->begin, graphs->steps);
-        if (status)
-            break;
-        keep_rows(plan, slot);
-        for (int r = 0; r < plan->rank_count && slot == 0; r++)
-            keep_change(plan, r, &graphs->begin[r], &graphs->change[r]);
         graphs->slots = graphs->rows ? 2 : 1;
     }
     if (!status)
         status = record_pieces(plan);
+    if (!status)
+        peal_cuda_rare_steps_settle(plan);
     reset_walks(plan);
     return status;
 }

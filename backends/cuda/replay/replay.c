@@ -99,8 +99,7 @@ static bool is_in(const peal_cuda_graphs *graphs, uint64_t index, int64_t step)
     return step >= from && step < from + graphs->end_step[index] - graphs->first_step[index];
 }
 
-/* Waits for the oldest replay that is under way, and prints its rows. */
-static bool finish_replay(peal_cuda_plan *plan)
+bool peal_cuda_replay_finish_oldest(peal_cuda_plan *plan)
 {
     peal_cuda_graphs *graphs = plan->graphs;
     uint64_t index = graphs->finished % REPLAYS_AHEAD;
@@ -117,7 +116,7 @@ static bool finish_replay(peal_cuda_plan *plan)
                                           : next);
     /* Rows of the single steps before the replay are printed before its own. */
     if (!peal_cuda_await_event(plan, graphs->done[index]) || !peal_cuda_check_failure(plan) ||
-        !peal_cuda_rows_out(plan, graphs->rows > 0))
+        !peal_cuda_rows_out(plan, peal_cuda_replay_prints(graphs)))
         return false;
     int64_t first = graphs->first_step[index] - graphs->from[index], done = steps_on_device(plan);
     const peal_cuda_row *row = graphs->row[graphs->finished % (uint64_t)graphs->slots];
@@ -125,27 +124,26 @@ static bool finish_replay(peal_cuda_plan *plan)
         if (graphs->stops ? first + row[i].step < done : is_in(graphs, index, row[i].step))
             peal_cuda_row_out(plan, &row[i], first);
     graphs->finished++;
+    peal_cuda_rare_steps_rows_out(plan, graphs->finished);
     if (!graphs->stops)
         atomic_store(&plan->run->steps_done, graphs->end_step[index]);
     return true;
 }
 
-/* What the step word of a rank is in front of step `at` of the recording, when the walk is there.
- */
-static int64_t word_at(const peal_cuda_plan *plan, int r, int64_t at)
+int64_t peal_cuda_replay_word(const peal_cuda_plan *plan, int r, int64_t at)
 {
-    int64_t uncounted = plan->graphs->moment ? at - plan->graphs->moment[r][at].counted : 0;
+    bool any = plan->graphs->moment && at >= 0;
+    int64_t uncounted = any ? at - plan->graphs->moment[r][at].counted : 0;
 
     return plan->rank[r].walk.counter[0] - uncounted;
 }
 
-/* Sets the step words for a replay from step `from` of the recording on. */
-static bool set_words(peal_cuda_plan *plan, int64_t from)
+bool peal_cuda_replay_set_words(peal_cuda_plan *plan, int64_t from)
 {
     peal_cuda_graphs *graphs = plan->graphs;
 
     for (int r = 0; r < plan->rank_count; r++) {
-        int64_t word = word_at(plan, r, from), behind = word - graphs->word[r];
+        int64_t word = peal_cuda_replay_word(plan, r, from), behind = word - graphs->word[r];
         if (behind != 0 && !peal_cuda_count_steps(&plan->rank[r], behind))
             return false;
         graphs->word[r] = word;
@@ -153,15 +151,15 @@ static bool set_words(peal_cuda_plan *plan, int64_t from)
     return true;
 }
 
-/* Launches a replay of graphs->span steps. from: -1, or the step of the recording that it begins
- * with. piece: -1, or the short recording that is launched. */
-static bool replay(peal_cuda_plan *plan, int64_t first_step, int64_t from, int piece)
+/* A replay of `steps` steps is about to be launched. from: the step of the recording that it begins
+ * with. */
+static bool begin_replay(peal_cuda_plan *plan, int64_t first_step, int64_t steps, int64_t from)
 {
     peal_cuda_graphs *graphs = plan->graphs;
-    const peal_cuda_driver *driver = plan->driver;
     uint64_t index = graphs->launched % REPLAYS_AHEAD;
 
-    if (graphs->launched - graphs->finished == most_replays_ahead(graphs) && !finish_replay(plan))
+    if (graphs->launched - graphs->finished == most_replays_ahead(graphs) &&
+        !peal_cuda_replay_finish_oldest(plan))
         return false;
     if (graphs->launched == graphs->finished) {
         graphs->began = peal_clock_s();
@@ -170,19 +168,52 @@ static bool replay(peal_cuda_plan *plan, int64_t first_step, int64_t from, int p
     }
     plan->run->lags = true;
     graphs->first_step[index] = first_step;
-    graphs->end_step[index] = first_step + graphs->span;
-    graphs->from[index] = from < 0 ? 0 : from;
-    int slot = piece < 0 ? (int)(graphs->launched % (uint64_t)graphs->slots)
-                         : PEAL_CUDA_FIRST_PIECE + piece;
-    CUresult result = from < 0 ? plan->engine->launch(plan, slot, graphs->rounds)
-                               : plan->engine->launch_steps(plan, slot, from, graphs->span);
+    graphs->end_step[index] = first_step + steps;
+    graphs->from[index] = from;
+    return true;
+}
+
+/* result: of its launch. */
+static bool mark_replay(peal_cuda_plan *plan, CUresult result)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+
     if (!result)
-        result = driver->cuEventRecord_(graphs->done[index], peal_cuda_origin(plan));
+        result = plan->driver->cuEventRecord_(graphs->done[graphs->launched % REPLAYS_AHEAD],
+                                              peal_cuda_origin(plan));
     graphs->launched++;
     return !result || peal_cuda_report_driver_error(plan, result, NULL, "a replay");
 }
 
-static bool finish_replays(peal_cuda_plan *plan)
+/* The buffer slot of rows of the next replay. */
+static int slot_of_rows(const peal_cuda_graphs *graphs)
+{
+    return (int)(graphs->launched % (uint64_t)graphs->slots);
+}
+
+/* Launches a replay of graphs->span steps. piece: -1, or the short recording that is launched. */
+static bool replay(peal_cuda_plan *plan, int64_t first_step, int piece)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+
+    if (!begin_replay(plan, first_step, graphs->span, 0))
+        return false;
+    int slot = piece < 0 ? slot_of_rows(graphs) : PEAL_CUDA_FIRST_PIECE + piece;
+    return mark_replay(plan, plan->engine->launch(plan, slot, graphs->rounds));
+}
+
+bool peal_cuda_replay_launch(peal_cuda_plan *plan, int64_t first, int64_t steps,
+                             const peal_cuda_part *part, int count)
+{
+    int64_t from = part[0].section < 0 ? part[0].from : 0;
+
+    if (!begin_replay(plan, first, steps, from))
+        return false;
+    int slot = slot_of_rows(plan->graphs);
+    return mark_replay(plan, plan->engine->launch_parts(plan, slot, part, count));
+}
+
+bool peal_cuda_replay_finish(peal_cuda_plan *plan)
 {
     peal_cuda_graphs *graphs = plan->graphs;
 
@@ -193,7 +224,7 @@ static bool finish_replays(peal_cuda_plan *plan)
     int64_t steps = end_of(graphs, graphs->launched) - graphs->first;
     sleep_until_nearly_done(plan, graphs->launched);
     while (graphs->finished < graphs->launched)
-        if (!finish_replay(plan))
+        if (!peal_cuda_replay_finish_oldest(plan))
             return false;
     plan->run->lags = false;
     double rate = (double)steps / (peal_clock_s() - graphs->began);
@@ -235,8 +266,7 @@ static bool catch_up(peal_cuda_plan *plan, int64_t first, int64_t expected)
     return true;
 }
 
-/* How many steps from here on, of at most `most`, can be replayed: no rare condition is met. */
-static int64_t steps_as_usual(peal_cuda_plan *plan, int64_t most)
+int64_t peal_cuda_replay_usual(peal_cuda_plan *plan, int64_t most)
 {
     int64_t here = plan->rank[0].walk.counter[0];
 
@@ -248,14 +278,14 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
 {
     peal_cuda_graphs *graphs = plan->graphs;
     int64_t first = plan->rank[0].walk.counter[0], launched = 0;
-    int64_t count = steps_as_usual(plan, *left) / graphs->steps;
+    int64_t count = peal_cuda_replay_usual(plan, *left) / graphs->steps;
     bool in_one = plan->engine->most_rounds != NULL;
     int64_t most = in_one ? plan->engine->most_rounds(plan) : count;
 
     for (int r = 0; r < plan->rank_count; r++)
         if (!peal_cuda_flush_all(&plan->rank[r]))
             return false;
-    if (!set_words(plan, 0) || !peal_cuda_join_lanes(plan, false))
+    if (!peal_cuda_replay_set_words(plan, 0) || !peal_cuda_join_lanes(plan, false))
         return false;
     /* Rows of single steps may still lie where the replays will store theirs. */
     if (graphs->rows > 0 && !peal_cuda_rows_out(plan, true))
@@ -265,7 +295,7 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
     if (graphs->loops || (in_one && graphs->rows == 0 && count > 0)) {
         graphs->rounds = count;
         graphs->span = count * graphs->steps;
-        if (!replay(plan, first, -1, -1))
+        if (!replay(plan, first, -1))
             return false;
         launched = count;
         for (int64_t i = 0; i < count && !graphs->stops; i++)
@@ -277,12 +307,12 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
             int64_t least =
                 first + (launched - (int64_t)most_replays_ahead(graphs)) * graphs->steps;
             if (graphs->launched - graphs->finished == most_replays_ahead(graphs) &&
-                !finish_replay(plan))
+                !peal_cuda_replay_finish_oldest(plan))
                 return false;
             if (steps_on_device(plan) < least)
                 break;
         }
-        if (!replay(plan, first + launched * graphs->steps, -1, -1))
+        if (!replay(plan, first + launched * graphs->steps, -1))
             return false;
         if (!graphs->stops)
             advance_state(plan, graphs->change);
@@ -295,76 +325,21 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
         return false;
     /* What is enqueued next comes behind them; only the rows that replays print are waited for. */
     if (!graphs->stops)
-        return (graphs->rows == 0 || finish_replays(plan)) && peal_cuda_join_lanes(plan, true);
-    return finish_replays(plan) && peal_cuda_join_lanes(plan, true) &&
+        return (graphs->rows == 0 || peal_cuda_replay_finish(plan)) &&
+               peal_cuda_join_lanes(plan, true);
+    return peal_cuda_replay_finish(plan) && peal_cuda_join_lanes(plan, true) &&
            catch_up(plan, first, launched * graphs->steps);
 }
 
-/* At the end of a run's steps. */
-static bool end_replays(peal_cuda_plan *plan)
+bool peal_cuda_replay_end(peal_cuda_plan *plan)
 {
     /* Record the end first: the application's streams need not wait for the host to see it. */
     if (!plan->graphs->stops && !plan->run->finish && !peal_cuda_interop_end(plan))
         return false;
-    if (!finish_replays(plan))
+    if (!peal_cuda_replay_finish(plan))
         return false;
     atomic_store(&plan->run->steps_done, plan->rank[0].walk.counter[0]);
     return true;
-}
-
-/* So few steps are run singly: a launch of the persistent kernel takes longer. */
-enum { LEAST_PART = 3 };
-
-/* Replays from step `from` of the recording on, in one launch, until the end or until a rare
- * condition is met; with rows, at most until the recording's end, since a step's rows have one
- * place in it. */
-static bool run_part(peal_cuda_plan *plan, int64_t from, int64_t *left)
-{
-    peal_cuda_graphs *graphs = plan->graphs;
-    int64_t most =
-        graphs->rows > 0 ? graphs->steps - from : plan->engine->most_rounds(plan) * graphs->steps;
-    int64_t steps = steps_as_usual(plan, *left < most ? *left : most);
-
-    if (!peal_cuda_moment_enter(plan, from) || !set_words(plan, from) ||
-        !peal_cuda_join_lanes(plan, false))
-        return false;
-    /* Rows of single steps may still lie where the replay will store its own. */
-    if (graphs->rows > 0 && !peal_cuda_rows_out(plan, true))
-        return false;
-    graphs->span = steps;
-    if (!replay(plan, plan->rank[0].walk.counter[0], from, -1))
-        return false;
-    peal_cuda_moment_advance(plan, from, steps);
-    for (int r = 0; r < plan->rank_count; r++)
-        graphs->word[r] = word_at(plan, r, (from + steps) % graphs->steps);
-    graphs->replayed += steps;
-    plan->emission.epoch++;
-    *left -= steps;
-    return peal_cuda_join_lanes(plan, true);
-}
-
-/* Where a replay of so many steps can begin now; -1: none can. */
-static int64_t begin_of_part(peal_cuda_plan *plan, int64_t left)
-{
-    if (left < LEAST_PART || steps_as_usual(plan, LEAST_PART) < LEAST_PART)
-        return -1;
-    return peal_cuda_moment_find(plan);
-}
-
-static bool run_parts(peal_cuda_plan *plan)
-{
-    int64_t left = plan->run->steps;
-
-    while (left > 0 && !plan->run->stopped) {
-        int64_t from = begin_of_part(plan, left);
-        /* Rows of single steps come behind those of the replays before. */
-        if (from < 0 && plan->graphs->rows > 0 && !finish_replays(plan))
-            return false;
-        if (from >= 0 ? !run_part(plan, from, &left) : !peal_cuda_run_steps(plan, 1))
-            return false;
-        left -= from < 0;
-    }
-    return end_replays(plan);
 }
 
 static bool run_piece(peal_cuda_plan *plan, int number, int64_t *left)
@@ -375,10 +350,10 @@ static bool run_piece(peal_cuda_plan *plan, int number, int64_t *left)
     for (int r = 0; r < plan->rank_count; r++)
         if (!peal_cuda_flush_all(&plan->rank[r]))
             return false;
-    if (!set_words(plan, 0) || !peal_cuda_join_lanes(plan, false))
+    if (!peal_cuda_replay_set_words(plan, 0) || !peal_cuda_join_lanes(plan, false))
         return false;
     graphs->span = piece->steps;
-    if (!replay(plan, plan->rank[0].walk.counter[0], -1, number))
+    if (!replay(plan, plan->rank[0].walk.counter[0], number))
         return false;
     advance_state(plan, piece->change);
     graphs->replayed += piece->steps;
@@ -392,20 +367,21 @@ bool peal_cuda_graphs_run(peal_cuda_plan *plan)
     int64_t left = plan->run->steps;
 
     if (plan->graphs->moment)
-        return run_parts(plan);
+        return peal_cuda_parts_run(plan);
     while (left > 0 && !plan->run->stopped) {
         if (left >= plan->graphs->steps && is_aligned(plan) &&
-            steps_as_usual(plan, plan->graphs->steps) == plan->graphs->steps) {
+            peal_cuda_replay_usual(plan, plan->graphs->steps) == plan->graphs->steps) {
             if (!run_replays(plan, &left))
                 return false;
             continue;
         }
         int64_t most = left < plan->graphs->steps ? left : plan->graphs->steps;
-        int piece =
-            plan->graphs->piece_count ? peal_cuda_piece_find(plan, steps_as_usual(plan, most)) : -1;
+        int piece = plan->graphs->piece_count
+                        ? peal_cuda_piece_find(plan, peal_cuda_replay_usual(plan, most))
+                        : -1;
         if (piece >= 0 ? !run_piece(plan, piece, &left) : !peal_cuda_run_steps(plan, 1))
             return false;
         left -= piece < 0;
     }
-    return end_replays(plan);
+    return peal_cuda_replay_end(plan);
 }

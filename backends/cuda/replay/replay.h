@@ -40,6 +40,33 @@ typedef struct peal_cuda_piece {
     state_change *change; /* by rank */
 } peal_cuda_piece;
 
+/* A rare step that is recorded as a section of its own (rare_steps.c), for all steps in which
+ * everything that its launches hold as constants is the same. */
+typedef struct peal_cuda_rare_step {
+    int section;
+    peal_walk *begin;         /* by rank: the state at it */
+    peal_cuda_moment *moment; /* by rank: the waits that it waits for from before */
+    state_change *change;     /* by rank */
+    bool *truth;              /* by condition: whether it is rare and holds */
+    peal_cuda_row *row;       /* that it prints: they have one place, */
+    unsigned rows;
+    uint64_t used; /* so the replay of this number, of those that were launched, */
+    int64_t step;  /* in which it is this step, must be over before it is used again */
+} peal_cuda_rare_step;
+
+/* At most so many are recorded, and of one that prints so many alike. */
+enum { PEAL_CUDA_RARE_STEPS = 24, PEAL_CUDA_RARE_ALIKE = 8 };
+
+typedef struct peal_cuda_rare_steps {
+    peal_cuda_rare_step of[PEAL_CUDA_RARE_STEPS];
+    int count;
+    unsigned rows; /* of all of them */
+    int *counts;   /* by how many steps are counted, from -uncounted to uncounted: the section
+                      that does; -1: none does */
+    int64_t uncounted;
+    bool *truth; /* scratch */
+} peal_cuda_rare_steps;
+
 typedef struct peal_cuda_graphs {
     peal_cuda_sink sink;                 /* of emission, while steps are recorded */
     int64_t steps;                       /* K, the steps of a recording */
@@ -64,6 +91,8 @@ typedef struct peal_cuda_graphs {
     double launches;           /* of a step, as many as emission may make */
     peal_cuda_piece *piece;    /* the longest first */
     int piece_count;
+    peal_cuda_rare_steps rare;
+    bool is_apart; /* a rare step is being recorded */
     int64_t span;  /* how many steps the next launch has */
     int64_t *word; /* by rank: the value of its step word */
     CUevent done[REPLAYS_AHEAD];
@@ -134,11 +163,60 @@ void peal_cuda_moments_create(peal_cuda_plan *plan);
 bool peal_cuda_moment_note(peal_cuda_rank *rank);
 /* At which step of the recording all ranks are as they are now; -1: at none. */
 int64_t peal_cuda_moment_find(const peal_cuda_plan *plan);
-/* In front of a replay from step `from` of the recording on: launches what ranks have emitted that
- * the recording does not wait for itself. False: failed. */
-bool peal_cuda_moment_enter(peal_cuda_plan *plan, int64_t from);
+/* Keeps the waits that a rank defers now. */
+void peal_cuda_moment_keep_waits(const peal_cuda_rank *rank, peal_cuda_moment *moment);
+/* Whether all that the rank has to wait for is waited for from the moment on. */
+bool peal_cuda_moment_has_waits(const peal_cuda_rank *rank, const peal_cuda_moment *moment);
+/* The rank need not wait for that any more. */
+void peal_cuda_moment_take_waits(peal_cuda_rank *rank, const peal_cuda_moment *moment);
+/* In front of a replay from the moment on: launches what the rank has emitted, and has to wait for
+ * but what the recording waits for itself. False: failed. */
+bool peal_cuda_moment_enter(peal_cuda_rank *rank, const peal_cuda_moment *moment);
 /* The walks go on by `steps` steps from step `from` of the recording on. */
 void peal_cuda_moment_advance(peal_cuda_plan *plan, int64_t from, int64_t steps);
+
+/* rare_steps.c */
+/* Behind the steps of a recording that has moments: records rare steps as sections, as they come in
+ * the run, and counts of steps to put between them. False: failed. */
+bool peal_cuda_rare_steps_record(peal_cuda_plan *plan);
+/* Once the recording is built: there are none, if the engine has had no room for sections. */
+void peal_cuda_rare_steps_settle(peal_cuda_plan *plan);
+/* The one that a rank's step is now, whose rows have the freest place; NULL: none is. */
+peal_cuda_rare_step *peal_cuda_rare_step_find(peal_cuda_plan *plan);
+/* The walks go on by that step. */
+void peal_cuda_rare_step_advance(peal_cuda_plan *plan, const peal_cuda_rare_step *step);
+/* Prints the rows of those that the replay of that number had, which is over. */
+void peal_cuda_rare_steps_rows_out(peal_cuda_plan *plan, uint64_t replay);
+/* The section that counts so many steps; -1: there is none. */
+int peal_cuda_rare_steps_count(const peal_cuda_plan *plan, int64_t steps);
+
+/* parts.c: runs plan->run->steps iterations, if there are moments: by launches of parts of the
+ * recording, with rare steps between them, and step by step where none fits. False: failed. */
+bool peal_cuda_parts_run(peal_cuda_plan *plan);
+
+/* Whether replays print rows. */
+static inline bool peal_cuda_replay_prints(const peal_cuda_graphs *graphs)
+{
+    return graphs->rows > 0 || graphs->rare.rows > 0;
+}
+
+/* replay.c, for parts.c. False: failed. */
+/* What the step word of a rank is in front of step `at` of the recording, when the walk is there.
+ */
+int64_t peal_cuda_replay_word(const peal_cuda_plan *plan, int r, int64_t at);
+/* Makes the step words what they have to be in front of that step; -1: they are to be exact. */
+bool peal_cuda_replay_set_words(peal_cuda_plan *plan, int64_t from);
+/* How many steps from here on, of at most `most`, can be replayed: no rare condition is met. */
+int64_t peal_cuda_replay_usual(peal_cuda_plan *plan, int64_t most);
+/* Launches parts, from step `first` of the run on, `steps` of them. */
+bool peal_cuda_replay_launch(peal_cuda_plan *plan, int64_t first, int64_t steps,
+                             const peal_cuda_part *part, int count);
+/* Waits for the oldest replay that is under way, and prints its rows. */
+bool peal_cuda_replay_finish_oldest(peal_cuda_plan *plan);
+/* Waits for all of them. */
+bool peal_cuda_replay_finish(peal_cuda_plan *plan);
+/* At the end of a run's steps. */
+bool peal_cuda_replay_end(peal_cuda_plan *plan);
 
 /* stall_report.c: reports the oldest replay that is under way. False: there is none. */
 bool peal_cuda_report_replay(peal_cuda_plan *plan);

@@ -255,6 +255,20 @@ int64_t peal_cuda_step_conditions_next(peal_cuda_step_conditions *of, int64_t st
     return end;
 }
 
+void peal_cuda_step_conditions_truth(const peal_cuda_step_conditions *of, int64_t step, bool *out)
+{
+    for (int i = 0; i < of->count; i++)
+        out[i] = of->of[i].is_rare && holds(&of->of[i], step);
+}
+
+bool peal_cuda_step_conditions_moves_file(const peal_cuda_step_conditions *of, int64_t step)
+{
+    for (int i = 0; i < of->count; i++)
+        if (of->of[i].file && holds(&of->of[i], step))
+            return true;
+    return false;
+}
+
 bool peal_cuda_step_conditions_repeat(const peal_cuda_step_conditions *of,
                                       const peal_cuda_rank *rank, int64_t steps)
 {

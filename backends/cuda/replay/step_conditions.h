@@ -35,6 +35,10 @@ bool peal_cuda_step_conditions_keep(peal_cuda_step_conditions *of, int64_t most,
 /* The first step from `step` on, before `end`, in which a rare condition is not as usual; else
  * `end`. */
 int64_t peal_cuda_step_conditions_next(peal_cuda_step_conditions *of, int64_t step, int64_t end);
+/* Which rare conditions hold in a step, by condition. */
+void peal_cuda_step_conditions_truth(const peal_cuda_step_conditions *of, int64_t step, bool *out);
+/* Whether a file may be read or written in a step. */
+bool peal_cuda_step_conditions_moves_file(const peal_cuda_step_conditions *of, int64_t step);
 /* Whether the kept conditions of a rank are as before after so many steps. */
 bool peal_cuda_step_conditions_repeat(const peal_cuda_step_conditions *of,
                                       const peal_cuda_rank *rank, int64_t steps);

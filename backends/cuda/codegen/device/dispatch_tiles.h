@@ -34,12 +34,13 @@ struct peal_tiles_walk_ {
     peal_shared_ slot, other; /* the slot of the work item, and the one for the next */
     peal_shared_ run;         /* the slot of the work item that is run */
     unsigned epoch;           /* the work item's number, counted over all rounds */
-    bool begins;              /* a round begins with it */
+    bool begins;              /* a round begins with it, */
+    bool asks;                /* and the host is asked whether the run is over */
     bool over;                /* there is none */
     /* The next one in which the block has tiles, or with which a span begins: */
-    unsigned item, number; /* as `epoch` is of the one before */
-    unsigned span, left;   /* its span, and work items of that from it on */
-    bool opens, ends;      /* as `begins` and `over` */
+    unsigned item, number;   /* as `epoch` is of the one before */
+    unsigned span, left;     /* its span, and work items of that from it on */
+    bool opens, looks, ends; /* as `begins`, `asks` and `over` */
 };
 
 /* volatile: else the compiler would keep the slots' addresses in local memory. */
@@ -131,15 +132,16 @@ static __device__ __forceinline__ bool peal_tiles_await_(const peal_fused &fused
 }
 
 /* All threads, at the begin of a round, when all blocks are through with the one before: whether
- * the run is over. One block asks the host. DECIDE's store to the stop word comes before the epochs
- * that were waited for, and its next store comes after this block's epoch: so all blocks see the
- * same. */
-static __device__ __forceinline__ bool peal_tiles_end_(const peal_fused &fused)
+ * the run is over. asks: one block asks the host. DECIDE's store to the stop word comes before the
+ * epochs that were waited for, and its next store comes after this block's epoch: so all blocks see
+ * the same. */
+static __device__ __forceinline__ bool peal_tiles_end_(const peal_fused &fused, bool asks)
 {
     int over = 0;
 
     if (peal_thread_() == 0)
-        over = peal_fused_is_over_(fused, peal_fused_me_(fused) == peal_fused_grid_(fused) - 1);
+        over = peal_fused_is_over_(fused,
+                                   asks && peal_fused_me_(fused) == peal_fused_grid_(fused) - 1);
     return __syncthreads_or(over) != 0;
 }
 
@@ -166,6 +168,7 @@ static __device__ __forceinline__ void peal_tiles_open_(const peal_fused_ranks_ 
     walk->item = span.first;
     walk->left = span.items;
     walk->opens = index > 0 || span.first == span.begin;
+    walk->looks = span.asks != 0;
     walk->ends = span.items == 0;
 }
 
@@ -209,6 +212,7 @@ static __device__ __forceinline__ void peal_tiles_go_on_(const peal_fused_ranks_
     walk->other = slot;
     walk->epoch = walk->number;
     walk->begins = walk->opens;
+    walk->asks = walk->looks;
     walk->over = walk->ends;
     peal_tiles_pass_(ranks, fused, kept, walk);
 }
@@ -222,6 +226,7 @@ static __device__ __forceinline__ void peal_tiles_begin_(const peal_fused_ranks_
     walk->epoch = walk->number = fused.first;
     peal_tiles_open_(ranks, fused, walk, 0);
     walk->begins = walk->opens;
+    walk->asks = walk->looks;
     walk->over = walk->ends;
     peal_tiles_pass_(ranks, fused, kept, walk);
 }
@@ -257,13 +262,13 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
     __syncthreads();
     while (goes_on && !walk.over) {
         const peal_fused_slot_ &slot = *peal_tiles_slot_at_(walk.slot);
-        const bool begins = walk.begins;
+        const bool begins = walk.begins, asks = walk.asks;
         peal_tiles_fetch_(fused, kept, walk.item, peal_tiles_slot_at_(walk.other));
         if (peal_fused_counts_())
             walk.run = walk.slot;
         goes_on = peal_tiles_await_(fused, slot, begins, peal_fused_waits_(slot), walk.epoch);
         peal_tiles_go_on_(ranks, fused, kept, &walk);
-        if (goes_on && begins && peal_tiles_end_(fused))
+        if (goes_on && begins && peal_tiles_end_(fused, asks))
             return;
         peal_fused_pause_(walk.epoch);
         goes_on = goes_on && peal_fused_run_(*peal_tiles_slot_at_(walk.run));

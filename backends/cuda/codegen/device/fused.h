@@ -30,7 +30,8 @@ static __device__ __forceinline__ void peal_fused_shape_(unsigned shape, const p
 /* The kernel's parameter: its ranks, in the order of their blocks. */
 struct peal_fused_ranks_ {
     peal_fused rank[PEAL_FUSED_RANKS];
-    peal_fused_span more[PEAL_FUSED_SPANS - 1]; /* of a rank that is alone, behind its first */
+    /* Of a rank that is alone, behind its first. */
+    peal_fused_span more[PEAL_FUSED_RANKS == 1 ? PEAL_FUSED_SPANS - 1 : 1];
 };
 
 /* All threads: the parameter of the block's rank. With several ranks it is copied to shared memory:

@@ -24,7 +24,7 @@ enum {
     PEAL_FUSED_ADDS = 32,             /* and so many additions to flags */
     PEAL_FUSED_RANKS_MOST = 26,       /* ranks of a kernel: its parameters are 4 KiB at most */
     PEAL_FUSED_SHAPES = 1 << 16,      /* function numbers from here on are those of shapes */
-    PEAL_FUSED_SPANS = 3,             /* of a launch with one rank; with several each has one */
+    PEAL_FUSED_SPANS = 96,            /* of a launch with one rank; with several each has one */
     PEAL_FUSED_COUNTERS = 8, /* of a work item: blocks that have arrived, then by box tiles taken */
     PEAL_TICKET_BEGIN = 0xffff /* a ticket with this in the place of its worker begins a round */
 };
@@ -83,10 +83,10 @@ typedef struct peal_fused_tickets {
 
 /* Without tickets: `items` work items (0: there is no such span) of the section [begin, end) of the
  * list, from `first` on; behind the section's last one its first one comes again, as a new round.
- */
+ * asks: the host is asked whether the run is over when a round of it begins. */
 typedef struct peal_fused_span {
     unsigned items;
-    unsigned short first, begin, end, reserved;
+    unsigned short first, begin, end, asks;
 } peal_fused_span;
 
 /* What one rank gives the kernel, whose parameter is an array of these. */

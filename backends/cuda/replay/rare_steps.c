@@ -1,0 +1,371 @@
+/* Rare steps, in which a rare condition is not as usual: those of a run that come again and again
+ * are recorded behind the steps as usual, each as a section of its own, so that a launch goes on
+ * beyond them. What a section holds as constants must be right in each step that it is run for: the
+ * storages that fields are in, which messages come next (but for whole rounds of flags and slots),
+ * which conditions hold.
+ *
+ * A section begins where the step word is exact, and counts nothing. Steps as usual count
+ * themselves now and then, so sections that count some steps go between. */
+#include "backends/cuda/lower/emit.h"
+#include "backends/cuda/lower/predicate.h"
+#include "backends/cuda/replay/replay.h"
+
+#include <string.h>
+
+/* Rare steps that are looked at, before the end of the run. */
+enum { MOST_LOOKED_AT = 96, MOST_STEPS = 1 << 16 };
+
+/* ---- what a step changes ---- */
+
+static void create_rank(const peal_cuda_rank *rank, peal_cuda_rare_step *step)
+{
+    peal_cuda_plan *plan = rank->plan;
+    state_change *change = &step->change[rank->index];
+
+    peal_walk_init(&step->begin[rank->index], rank->program, plan->arena, 0);
+    change->passed = PEAL_ARENA_ARRAY(plan->arena, uint64_t, rank->schedule->op_count + 1);
+    change->message =
+        PEAL_ARENA_ARRAY(plan->arena, uint64_t, rank->program->message_counter_count + 1);
+    change->binding = PEAL_ARENA_ARRAY(plan->arena, int, rank->schedule->array_count + 1);
+}
+
+static void create(peal_cuda_plan *plan, peal_cuda_rare_step *step)
+{
+    *step = (peal_cuda_rare_step){.section = -1};
+    step->begin = PEAL_ARENA_ARRAY(plan->arena, peal_walk, plan->rank_count);
+    step->moment = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_moment, plan->rank_count);
+    step->change = PEAL_ARENA_ARRAY(plan->arena, state_change, plan->rank_count);
+    step->truth = PEAL_ARENA_ARRAY(plan->arena, bool, plan->graphs->conditions.count + 1);
+    for (int r = 0; r < plan->rank_count; r++)
+        create_rank(&plan->rank[r], step);
+}
+
+/* The walk has made the step since `begin`. */
+static void keep_change(const peal_cuda_rank *rank, peal_cuda_rare_step *step)
+{
+    const peal_walk *begin = &step->begin[rank->index];
+    state_change *change = &step->change[rank->index];
+
+    for (int i = 0; i < rank->schedule->op_count; i++)
+        change->passed[i] = rank->walk.passed[i] - begin->passed[i];
+    for (int i = 0; i < rank->program->message_counter_count; i++)
+        change->message[i] = rank->walk.message[i] - begin->message[i];
+    memcpy(change->binding, rank->walk.binding,
+           (size_t)rank->schedule->array_count * sizeof(*change->binding));
+}
+
+static void go_to(peal_cuda_plan *plan, const peal_walk *begin)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_walk_copy(&plan->rank[r].walk, &begin[r]);
+        plan->rank[r].walk.position = plan->rank[r].schedule->step.first;
+        plan->rank[r].at_end = false;
+    }
+}
+
+static void advance(peal_cuda_rank *rank, const peal_cuda_rare_step *step)
+{
+    const state_change *change = &step->change[rank->index];
+    peal_walk_loop_state *outer = &rank->walk.loop[rank->schedule->loop_count];
+
+    for (int i = 0; i < rank->schedule->op_count; i++)
+        rank->walk.passed[i] += change->passed[i];
+    for (int i = 0; i < rank->program->message_counter_count; i++)
+        rank->walk.message[i] += change->message[i];
+    memcpy(rank->walk.binding, change->binding,
+           (size_t)rank->schedule->array_count * sizeof(*change->binding));
+    outer->iteration++;
+    rank->walk.counter[0] = outer->iteration;
+}
+
+void peal_cuda_rare_step_advance(peal_cuda_plan *plan, const peal_cuda_rare_step *step)
+{
+    for (int r = 0; r < plan->rank_count; r++)
+        advance(&plan->rank[r], step);
+}
+
+/* ---- which one it is ---- */
+
+static bool is_rank_at(const peal_cuda_rank *rank, const peal_cuda_rare_step *step)
+{
+    const peal_cuda_graphs *graphs = rank->plan->graphs;
+    const peal_walk *begin = &step->begin[rank->index];
+    size_t bytes = (size_t)rank->schedule->array_count * sizeof(int);
+    int64_t apart = rank->walk.counter[0] - begin->counter[0];
+
+    return (!rank->scratch || apart % PEAL_CUDA_RING_STEPS == 0) &&
+           memcmp(begin->binding, rank->walk.binding, bytes) == 0 &&
+           peal_cuda_step_conditions_repeat(&graphs->conditions, rank, apart) &&
+           peal_cuda_messages_agree(rank, begin, NULL, step->change[rank->index].message);
+}
+
+static bool is_at(const peal_cuda_plan *plan, const peal_cuda_rare_step *step, const bool *truth)
+{
+    size_t bytes = (size_t)plan->graphs->conditions.count * sizeof(bool);
+
+    if (memcmp(step->truth, truth, bytes) != 0)
+        return false;
+    for (int r = 0; r < plan->rank_count; r++)
+        if (!is_rank_at(&plan->rank[r], step))
+            return false;
+    return true;
+}
+
+peal_cuda_rare_step *peal_cuda_rare_step_find(peal_cuda_plan *plan)
+{
+    peal_cuda_rare_steps *rare = &plan->graphs->rare;
+    peal_cuda_rare_step *found = NULL;
+
+    if (rare->count == 0)
+        return NULL;
+    peal_cuda_step_conditions_truth(&plan->graphs->conditions, plan->rank[0].walk.counter[0],
+                                    rare->truth);
+    for (int i = 0; i < rare->count; i++)
+        if ((!found || rare->of[i].used < found->used) && is_at(plan, &rare->of[i], rare->truth))
+            found = &rare->of[i];
+    return found;
+}
+
+int peal_cuda_rare_steps_count(const peal_cuda_plan *plan, int64_t steps)
+{
+    const peal_cuda_rare_steps *rare = &plan->graphs->rare;
+
+    if (steps < -rare->uncounted || steps > rare->uncounted || !rare->counts)
+        return -1;
+    return rare->counts[steps + rare->uncounted];
+}
+
+/* ---- rows ---- */
+
+void peal_cuda_rare_steps_rows_out(peal_cuda_plan *plan, uint64_t replay)
+{
+    peal_cuda_rare_steps *rare = &plan->graphs->rare;
+    peal_cuda_rare_step *next;
+
+    if (rare->rows == 0)
+        return;
+    int64_t behind = -1; /* they are printed in the order of their steps */
+    do {
+        next = NULL;
+        for (int i = 0; i < rare->count; i++)
+            if (rare->of[i].used == replay && rare->of[i].step > behind &&
+                (!next || rare->of[i].step < next->step))
+                next = &rare->of[i];
+        for (unsigned i = 0; next && i < next->rows; i++)
+            peal_cuda_row_out(plan, &next->row[i], next->step);
+        behind = next ? next->step : behind;
+    } while (next);
+}
+
+/* How many rows the rank of this process prints in the step. */
+static unsigned rows_of(const peal_cuda_plan *plan, const peal_cuda_rare_step *step)
+{
+    uint64_t rows = 0;
+
+    for (int r = 0; r < plan->rank_count; r++) {
+        const peal_cuda_rank *rank = &plan->rank[r];
+        for (int i = rank->schedule->step.first; i < rank->schedule->step.end; i++)
+            if (rank->schedule->rank == 0 && rank->op[i].task &&
+                rank->op[i].task->kind == PEAL_TASK_PRINT)
+                rows += step->change[r].passed[i];
+    }
+    return (unsigned)rows;
+}
+
+/* ---- recording ---- */
+
+static void begin_recording(peal_cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_cuda_rank *rank = &plan->rank[r];
+        rank->graph_begin = rank->graph_step = rank->walk.counter[0];
+        for (int l = 0; l < rank->lanes; l++) {
+            rank->lane[l].chained = false;
+            rank->lane[l].sent = rank->lane[l].followed = 0;
+        }
+    }
+    plan->emission.sends = 0;
+    plan->emission.epoch++;
+}
+
+/* Leaves the ranks behind the step. False: failed. */
+static bool record(peal_cuda_plan *plan, peal_cuda_rare_step *step)
+{
+    unsigned first = plan->run->mailbox.recorded_rows;
+
+    for (int r = 0; r < plan->rank_count; r++)
+        peal_cuda_moment_keep_waits(&plan->rank[r], &step->moment[r]);
+    begin_recording(plan);
+    plan->engine->begin_section(plan);
+    plan->graphs->is_apart = true;
+    bool ok = peal_cuda_run_steps(plan, 1);
+    for (int r = 0; r < plan->rank_count && ok; r++)
+        ok = peal_cuda_flush_all(&plan->rank[r]);
+    plan->graphs->is_apart = false;
+    step->section = plan->engine->end_section(plan);
+    step->rows = plan->run->mailbox.recorded_rows - first;
+    step->row = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_row, step->rows + 1);
+    memcpy(step->row, &plan->run->mailbox.row[first], step->rows * sizeof(*step->row));
+    return ok;
+}
+
+/* What is to be recorded of the step that the walks are at; its `change` is known. The ranks go on
+ * behind it. False: failed. */
+static bool record_alike(peal_cuda_plan *plan, peal_cuda_rare_step *step)
+{
+    peal_cuda_rare_steps *rare = &plan->graphs->rare;
+    unsigned rows = rows_of(plan, step);
+    int alike = rows > 0 ? PEAL_CUDA_RARE_ALIKE : 1;
+    peal_cuda_lane *lane = &plan->rank[0].lane[0];
+    int waits = lane->pending_count;
+
+    for (int i = 0; i < alike && rare->count < PEAL_CUDA_RARE_STEPS &&
+                    plan->run->mailbox.recorded_rows + rows <= PEAL_CUDA_ROWS / 2;
+         i++) {
+        go_to(plan, step->begin);
+        if (i > 0) { /* they wait for what the first one does */
+            lane->pending_count = waits;
+            memcpy(lane->pending, step->moment[0].wait, (size_t)waits * sizeof(*lane->pending));
+            for (int w = 0; w < waits; w++)
+                plan->rank[0].member[lane->pending[w].op] = PEAL_CUDA_PENDING;
+        }
+        if (!record(plan, step))
+            return false;
+        if (step->section < 0)
+            break;
+        rare->rows += step->rows;
+        rare->of[rare->count++] = *step;
+    }
+    return true;
+}
+
+/* Walks through the step, and keeps what it changes. False: the walk needs the device. */
+static bool look_at(peal_cuda_plan *plan, peal_cuda_rare_step *step)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_walk_copy(&step->begin[r], &plan->rank[r].walk);
+        if (!peal_cuda_advance_walk_only(&plan->rank[r]))
+            return false;
+        keep_change(&plan->rank[r], step);
+    }
+    return true;
+}
+
+/* While rare steps are looked for: nothing waits for what ranks have deferred. */
+static void forget_waits(peal_cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_cuda_lane *lane = &plan->rank[r].lane[0];
+        for (int i = 0; i < lane->pending_count; i++)
+            plan->rank[r].member[lane->pending[i].op] = 0;
+        lane->pending_count = 0;
+    }
+}
+
+/* Goes on by the rare step that the run is at, and records it if it is a new one. False: failed. */
+static bool pass_rare(peal_cuda_plan *plan, bool *goes_on)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+    int64_t here = plan->rank[0].walk.counter[0];
+    const peal_cuda_rare_step *known = peal_cuda_rare_step_find(plan);
+    peal_cuda_rare_step step;
+
+    *goes_on = true;
+    if (known) {
+        forget_waits(plan);
+        peal_cuda_rare_step_advance(plan, known);
+        return true;
+    }
+    create(plan, &step);
+    peal_cuda_step_conditions_truth(&graphs->conditions, here, step.truth);
+    if (!look_at(plan, &step)) {
+        *goes_on = false;
+        return true;
+    }
+    bool ok = peal_cuda_step_conditions_moves_file(&graphs->conditions, here) ||
+              record_alike(plan, &step);
+    forget_waits(plan);
+    go_to(plan, step.begin);
+    peal_cuda_rare_step_advance(plan, &step);
+    return ok;
+}
+
+static int64_t end_of_run(const peal_cuda_plan *plan)
+{
+    const peal_cuda_rank *rank = &plan->rank[0];
+    const peal_walk_value *repeat = &rank->program->loop[rank->schedule->loop_count].repeat;
+    int64_t steps = repeat->is_constant ? repeat->value.u.integer : 0;
+
+    return steps > 0 && steps < MOST_STEPS ? steps : MOST_STEPS;
+}
+
+static bool record_steps(peal_cuda_plan *plan)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+    int64_t end = end_of_run(plan);
+    bool goes_on = true;
+
+    for (int looked_at = 0; looked_at < MOST_LOOKED_AT && goes_on;) {
+        int64_t here = plan->rank[0].walk.counter[0];
+        int64_t next = peal_cuda_step_conditions_next(&graphs->conditions, here, end);
+        if (next >= end || graphs->rare.count == PEAL_CUDA_RARE_STEPS)
+            return true;
+        if (next == here) {
+            if (!pass_rare(plan, &goes_on))
+                return false;
+            looked_at++;
+            continue;
+        }
+        int64_t from = peal_cuda_moment_find(plan);
+        if (from < 0)
+            return true;
+        forget_waits(plan);
+        peal_cuda_moment_advance(plan, from, next - here);
+    }
+    return true;
+}
+
+/* Steps as usual leave up to so many uncounted. */
+static bool record_counts(peal_cuda_plan *plan)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+    peal_cuda_rare_steps *rare = &graphs->rare;
+
+    rare->uncounted = graphs->report;
+    rare->counts = PEAL_ARENA_ARRAY(plan->arena, int, 2 * rare->uncounted + 1);
+    for (int64_t i = 0; i <= 2 * rare->uncounted; i++) {
+        rare->counts[i] = -1;
+        if (i == rare->uncounted)
+            continue;
+        plan->engine->begin_section(plan);
+        if (!peal_cuda_count_steps(&plan->rank[0], i - rare->uncounted))
+            return false;
+        rare->counts[i] = plan->engine->end_section(plan);
+    }
+    return true;
+}
+
+bool peal_cuda_rare_steps_record(peal_cuda_plan *plan)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+
+    graphs->rare.count = 0;
+    graphs->rare.rows = 0;
+    graphs->rare.counts = NULL;
+    graphs->rare.truth = PEAL_ARENA_ARRAY(plan->arena, bool, graphs->conditions.count + 1);
+    if (!graphs->moment || plan->rank_count > 1 || plan->run->mailbox.recorded_rows > 0 ||
+        !plan->engine->begin_section)
+        return true;
+    go_to(plan, graphs->begin);
+    return record_steps(plan) && (graphs->rare.count == 0 || record_counts(plan));
+}
+
+void peal_cuda_rare_steps_settle(peal_cuda_plan *plan)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+
+    if (graphs->rare.count == 0 || plan->engine->sections(plan, 0) > 0)
+        return;
+    graphs->rare.count = 0;
+    graphs->rare.rows = 0;
+}
