@@ -33,6 +33,14 @@ static peal_status fused_of(const peal_cuda_resource_list *list, int index, cons
     return refused ? PEAL_STATUS_OK : status;
 }
 
+/* How long the line is by which a unit begins, if that says how many blocks an SM is to hold. */
+static int length_of_bounds(const char *unit)
+{
+    static const char words[] = "#define PEAL_FUSED_ON_SM ";
+
+    return strncmp(unit, words, sizeof(words) - 1) == 0 ? (int)strcspn(unit, "\n") + 1 : 0;
+}
+
 /* The persistent kernel of each rank, as it is compiled where each rank has a GPU: ranks whose
  * launches have the same shapes have the same one. Then the dispatcher, which is that kernel
  * without shapes and tasks. */
@@ -54,10 +62,11 @@ static peal_status add_fused(peal_cuda_resource_list *list)
     }
     if (status)
         return status;
+    const char *alone = peal_cuda_fused_unit_print(list->source, NULL, list->arena);
     return peal_cuda_resources_add(list, "dispatcher",
-                                   peal_arena_print(list->arena, "#define PEAL_FUSED_ALONE 1\n%s",
-                                                    peal_cuda_fused_unit_print(list->source, NULL,
-                                                                               list->arena)));
+                                   peal_arena_print(list->arena,
+                                                    "#define PEAL_FUSED_ALONE 1\n%.*s%s",
+                                                    length_of_bounds(known[0]), known[0], alone));
 }
 
 bool peal_cuda_mode_compiles(peal_mode mode, int architecture)

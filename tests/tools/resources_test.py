@@ -72,6 +72,10 @@ class Resources(unittest.TestCase):
         for key in ("registers", "shared_bytes", "local_bytes", "spill_store_bytes"):
             self.assertLessEqual(alone[key], fused[key], key)
         self.assertIn("go", {kernel["task"] for kernel in kernels if kernel["unit"] == "full"})
+        single = resources("--mode", "fused", "--arch", "sm_90", "--lower", "blocks=1", folder=STAGED)["modes"][0]["kernels"]
+        for kernel in single:
+            if kernel["kernel"] == "peal_fused_kernel":
+                self.assertEqual((kernel["least_blocks"], kernel["register_budget"], kernel["spill_store_bytes"]), (1, 255, 0), kernel)
 
     def test_stack_is_found(self):
         out = resources("--mode", "serial", "--arch", "sm_90")

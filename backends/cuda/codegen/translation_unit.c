@@ -339,6 +339,8 @@ const char *peal_cuda_fused_unit_print(const peal_cuda_source *source,
     FILE *out = peal_cuda_text_open(arena, &text, &bytes);
 
     calls = calls ? calls : &all;
+    if (calls->on_sm)
+        fprintf(out, "#define PEAL_FUSED_ON_SM %d\n", calls->on_sm);
     fprintf(out, "%s", source->fused);
     print_calls(source, calls, out);
     fprintf(out, "\n%s", calls->shapes);

@@ -1,6 +1,7 @@
 /* Builds the persistent kernel of a buffer slot: divides its blocks among the ranks, has it
  * compiled, and builds the lists of each rank. */
 #include "backends/cuda/fused/dispatchers/dispatcher.h"
+#include "backends/cuda/gpu/occupancy.h"
 
 #include <string.h>
 
@@ -85,6 +86,21 @@ static int wanted_on_sm(const peal_cuda_plan *plan, const demand *of)
     int least = (plan->rank_count + plan->device->sm_count - 1) / plan->device->sm_count;
     int wanted = tiles < 2 * each ? 1 : (int)(tiles / each);
     return wanted > least ? wanted : least;
+}
+
+/* How many blocks the compiler leaves an SM registers for: as many as it will hold, which depends
+ * on shared memory, too (rounds of 5-point relaxation of 1024^2 floats on an H200, one block an SM:
+ * 28 us with registers for three, 20 with as many as are taken). */
+static int blocks_to_hold(const peal_cuda_plan *plan, const peal_cuda_fused_kernel *kernel,
+                          const demand *of)
+{
+    int wanted = wanted_on_sm(plan, of), fit = PEAL_FUSED_BLOCKS;
+
+    if (kernel->sm)
+        fit = kernel->sm->shared_bytes /
+              (kernel->stage_bytes + PEAL_CUDA_DISPATCHER_BYTES + kernel->sm->shared_block);
+    fit = fit < 1 ? 1 : fit < PEAL_FUSED_BLOCKS ? fit : PEAL_FUSED_BLOCKS;
+    return wanted < fit ? wanted : fit;
 }
 
 /* Which work items are cyclic is compiled in, before it is known how many blocks are resident: it
@@ -231,6 +247,7 @@ peal_status peal_cuda_fused_build(peal_cuda_plan *plan, int slot)
     peal_cuda_fused_calls calls = {.shapes = peal_cuda_fused_shape(kernel, plan->rank_count,
                                                                    plan->device, plan->arena),
                                    .shape_count = kernel->shapes};
+    calls.on_sm = blocks_to_hold(plan, kernel, of); /* the shapes say how much memory there is */
     find_called(plan, kernel, &calls);
     status = peal_cuda_kernels_fused(plan->kernels, slot, &calls, &kernel->function);
     if (!status)

@@ -233,7 +233,7 @@ static __device__ __forceinline__ void peal_tiles_begin_(const peal_fused_ranks_
 
 /* All blocks: run the work items of the launch's spans, one span after the other, round after
  * round. The slot of the next work item is filled while the one before waits and is run. */
-extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
+extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_ON_SM)
     peal_fused_kernel(const __grid_constant__ peal_fused_ranks_ ranks)
 {
     __shared__ peal_fused copy;

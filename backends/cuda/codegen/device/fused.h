@@ -19,6 +19,11 @@
 #include "peal/jitter.h"
 #include "peal/shaped.h"
 
+/* Blocks that an SM is to hold: the fewer, the more registers each thread has. */
+#ifndef PEAL_FUSED_ON_SM
+#define PEAL_FUSED_ON_SM PEAL_FUSED_BLOCKS
+#endif
+
 /* The host prints these two behind the user's kernels. Each is a switch: the first over functions
  * that run one block of any launch, the second over shapes, whose function runs some blocks of a
  * launch once the dispatcher has waited for what they need. */

@@ -16,7 +16,7 @@
 
 enum {
     PEAL_FUSED_THREADS = 256,
-    PEAL_FUSED_BLOCKS = 3,            /* blocks that fit on an SM, at least */
+    PEAL_FUSED_BLOCKS = 3,            /* blocks that fit on an SM, if there is work for so many */
     PEAL_FUSED_ITEMS = 2048,          /* of a round */
     PEAL_FUSED_DEPENDENCY_LIST = 254, /* blocks that a partition can name, beside a range */
     PEAL_FUSED_KINDS = 32,            /* kinds whose partitions a block keeps in shared memory, */

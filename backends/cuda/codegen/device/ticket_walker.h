@@ -212,7 +212,7 @@ static __device__ __forceinline__ void peal_ticket_go_on_(peal_ticket_walk_ *own
 
 /* All blocks: run tickets of their rank, one after the other. The next ticket is taken, and its
  * slot filled, while the block waits for the current one's dependencies and runs it. */
-extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
+extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_ON_SM)
     peal_fused_kernel(const __grid_constant__ peal_fused_ranks_ ranks)
 {
     __shared__ peal_fused copy;
