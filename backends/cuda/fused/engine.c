@@ -3,8 +3,8 @@
 #include "backends/cuda/lower/engine.h"
 #include "backends/cuda/fused/dispatchers/dispatcher.h"
 
-/* All blocks wait for the count of steps. */
-enum { REPORTS = 2 };
+/* All blocks wait for the count of steps, and it cuts deep rounds. */
+enum { REPORTS = 1 };
 
 /* ---- the sink: the recorder ---- */
 
