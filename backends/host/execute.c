@@ -217,13 +217,14 @@ bool host_launch_all(host_launch *launch)
     if (!launch->prepared && !prepare_call(launch))
         return false;
     bool partials = launch->partials && launch->op->task->source->reduction_count > 0;
+    bool by_tile = partials || share->merged_count == 0;
     bool whole = launch->op->task->run_all && share->tiles > 1;
-    if ((partials || share->merged_count == 0) && !whole)
+    if (by_tile && !whole)
         return host_launch_tiles(launch, share->tiles, NULL, 0);
     host_enter(launch->context, launch->op, call, launch->frame->counter[0]);
-    if (partials || share->merged_count == 0)
+    if (by_tile)
         call_all(launch);
-    for (int i = 0; i < share->merged_count && !partials; i++) {
+    for (int i = 0; i < share->merged_count && !by_tile; i++) {
         enter_run(call, &share->merged[i], 0);
         call_tile(launch);
     }
