@@ -19,6 +19,15 @@ typedef struct peal_array_file {
     peal_diagnostics *diagnostics;
 } peal_array_file;
 
+/* Of the op at `index`, when the outermost counter is `counter`. */
+static inline int64_t peal_array_file_step(const peal_schedule *schedule, int index,
+                                           int64_t counter)
+{
+    bool in_step = index >= schedule->step.first && index < schedule->step.end;
+
+    return in_step ? counter : PEAL_NO_STEP;
+}
+
 /* The folder that the graph's data files must not leave; NULL: they may lie anywhere, as those of a
  * graph that an application makes itself. */
 const char *peal_array_file_root(const peal_graph_data *graph, bool allow_outside);

@@ -9,12 +9,11 @@ static bool move_file(host_context *context, const host_op *op, const peal_walk_
 {
     host_rank *rank = context->rank;
     const host_task *task = op->task;
-    int index = (int)(op - rank->op);
-    bool in_step = index >= rank->schedule->step.first && index < rank->schedule->step.end;
     peal_array_file request = {.schedule = rank->schedule,
                                .task = task->source,
                                .first = rank->first[frame->binding[task->source->array]],
-                               .step = in_step ? frame->counter[0] : PEAL_NO_STEP,
+                               .step = peal_array_file_step(rank->schedule, (int)(op - rank->op),
+                                                            frame->counter[0]),
                                .has_thread = rank->schedule->mode != PEAL_MODE_SERIAL,
                                .saves = rank->plan->desc.saves,
                                .allow_outside = rank->plan->desc.allow_outside,

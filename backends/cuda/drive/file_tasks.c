@@ -44,16 +44,13 @@ static peal_status move_file(peal_cuda_rank *rank, const peal_cuda_op *op,
 {
     peal_cuda_plan *plan = rank->plan;
     bool loads = op->task->kind == PEAL_TASK_LOAD;
-    int index = (int)(op - rank->op);
     int64_t bytes = rank->schedule->array[storage].layout.bytes;
     void *device = (void *)(uintptr_t)rank->first[storage];
     peal_array_file request = {.schedule = rank->schedule,
                                .task = op->task,
                                .first = memory,
-                               .step = index >= rank->schedule->step.first &&
-                                               index < rank->schedule->step.end
-                                           ? frame->counter[0]
-                                           : PEAL_NO_STEP,
+                               .step = peal_array_file_step(rank->schedule, (int)(op - rank->op),
+                                                            frame->counter[0]),
                                .saves = plan->desc.saves,
                                .allow_outside = plan->desc.allow_outside,
                                .diagnostics = plan->emission.late};

@@ -8,7 +8,6 @@
 #include "base/array_file.h"
 #include "base/clock.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_COPIES = 8, NAP_NS = 50000 };
@@ -172,8 +171,7 @@ bool peal_cuda_file_enqueue(peal_cuda_rank *rank, const peal_cuda_op *op,
     peal_cuda_lane *lane = peal_cuda_lane_at(rank, op->lane);
 
     copy->op = op;
-    copy->step = index >= schedule->step.first && index < schedule->step.end ? frame->counter[0]
-                                                                             : PEAL_NO_STEP;
+    copy->step = peal_array_file_step(schedule, index, frame->counter[0]);
     memcpy(copy->counter, frame->counter, (size_t)schedule->loop_depth * sizeof(*copy->counter));
     CUresult result =
         bytes > 0 ? plan->driver->cuMemcpyAsync_((CUdeviceptr)(uintptr_t)copy->memory,
