@@ -7,8 +7,8 @@
  * Waits for credits reach back to earlier iterations of the body; a loop that sends waits for
  * credits of its own iterations, so it counts as a receive and stays in program order with them.
  *
- * In mode fused what an exchange copies within the rank goes before a FOLD, too: on a GPU it goes
- * with the tiles that have written it, if nothing is between. */
+ * In mode fused what an exchange copies within the rank goes before a FOLD, too, below a condition
+ * or not: on a GPU it goes with the tiles that have written it, if nothing is between. */
 #include "scheduler/order/nodes.h"
 
 static int urgency(const node *n)
@@ -20,9 +20,15 @@ static int urgency(const node *n)
     return 1;
 }
 
+/* A FOLD, or nothing but FOLDs below a condition. */
 static bool is_fold(const rank_view *v, const node *n)
 {
-    return n->kind == NODE_LAUNCH && v->task[n->task].kind == PEAL_TASK_FOLD;
+    if (n->kind == NODE_LAUNCH)
+        return v->task[n->task].kind == PEAL_TASK_FOLD;
+    for (int i = 0; i < n->body.count; i++)
+        if (!is_fold(v, n->body.item[i]))
+            return false;
+    return n->kind == NODE_IF && n->body.count > 0;
 }
 
 /* Numbers, the smallest first. */

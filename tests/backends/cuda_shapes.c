@@ -113,7 +113,17 @@ static void what_lies_beside_is_staged_alone(void **state)
     forget(&out);
 }
 
-/* What is copied within the rank goes with the tiles, though a fold of theirs follows. */
+static int times_in(const char *text, const char *words)
+{
+    int times = 0;
+
+    for (const char *at = strstr(text, words); at; at = strstr(at + 1, words))
+        times++;
+    return times;
+}
+
+/* What is copied within the rank goes with the tiles, though a fold of theirs follows, below a
+ * condition or not. */
 static void images_are_stored_in_front_of_folds(void **state)
 {
     static const char *const set[MOST_SETS] = {NULL};
@@ -121,6 +131,11 @@ static void images_are_stored_in_front_of_folds(void **state)
     unit out = unit_of("tests/gpu/specs/norm.yaml", 1, set, false);
 
     assert_non_null(strstr(out.text, "peal_shaped_remote_store_<"));
+    forget(&out);
+    out = unit_of("samples/jacobi2d/jacobi2d.yaml", 1, set, false);
+    assert_true(times_in(out.text, " points in tiles of ") > 1);
+    assert_int_equal(times_in(out.text, " points in tiles of "),
+                     times_in(out.text, ", parts of messages"));
     forget(&out);
 }
 
