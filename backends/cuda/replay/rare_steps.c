@@ -27,6 +27,8 @@ static void create_rank(const peal_cuda_rank *rank, peal_cuda_rare_step *step)
     change->message =
         PEAL_ARENA_ARRAY(plan->arena, uint64_t, rank->program->message_counter_count + 1);
     change->binding = PEAL_ARENA_ARRAY(plan->arena, int, rank->schedule->array_count + 1);
+    step->compared[rank->index] =
+        PEAL_ARENA_ARRAY(plan->arena, uint64_t, rank->program->message_counter_count + 1);
 }
 
 static void create(peal_cuda_plan *plan, peal_cuda_rare_step *step)
@@ -35,6 +37,7 @@ static void create(peal_cuda_plan *plan, peal_cuda_rare_step *step)
     step->begin = PEAL_ARENA_ARRAY(plan->arena, peal_walk, plan->rank_count);
     step->moment = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_moment, plan->rank_count);
     step->change = PEAL_ARENA_ARRAY(plan->arena, state_change, plan->rank_count);
+    step->compared = PEAL_ARENA_ARRAY(plan->arena, uint64_t *, plan->rank_count);
     step->truth = PEAL_ARENA_ARRAY(plan->arena, bool, plan->graphs->conditions.count + 1);
     for (int r = 0; r < plan->rank_count; r++)
         create_rank(&plan->rank[r], step);
@@ -84,6 +87,22 @@ void peal_cuda_rare_step_advance(peal_cuda_plan *plan, const peal_cuda_rare_step
         advance(&plan->rank[r], step);
 }
 
+/* Its messages are those of the step, and those that are still waited for. */
+static void keep_waits(const peal_cuda_rank *rank, peal_cuda_rare_step *step)
+{
+    peal_cuda_moment *moment = &step->moment[rank->index];
+    uint64_t *compared = step->compared[rank->index];
+
+    peal_cuda_moment_keep_waits(rank, moment);
+    memcpy(compared, step->change[rank->index].message,
+           (size_t)rank->program->message_counter_count * sizeof(*compared));
+    for (int i = 0; i < moment->wait_count; i++) {
+        int counter = rank->program->op[moment->wait[i].op].message_counter;
+        if (counter >= 0)
+            compared[counter] = 1;
+    }
+}
+
 /* ---- which one it is ---- */
 
 static bool is_rank_at(const peal_cuda_rank *rank, const peal_cuda_rare_step *step)
@@ -96,7 +115,7 @@ static bool is_rank_at(const peal_cuda_rank *rank, const peal_cuda_rare_step *st
     return (!rank->scratch || apart % PEAL_CUDA_RING_STEPS == 0) &&
            memcmp(begin->binding, rank->walk.binding, bytes) == 0 &&
            peal_cuda_step_conditions_repeat(&graphs->conditions, rank, apart) &&
-           peal_cuda_messages_agree(rank, begin, NULL, step->change[rank->index].message);
+           peal_cuda_messages_agree(rank, begin, NULL, step->compared[rank->index]);
 }
 
 static bool is_at(const peal_cuda_plan *plan, const peal_cuda_rare_step *step, const bool *truth)
@@ -188,13 +207,26 @@ static void begin_recording(peal_cuda_plan *plan)
     plan->emission.epoch++;
 }
 
-/* Leaves the ranks behind the step. False: failed. */
+/* While rare steps are looked for: nothing waits for what ranks have deferred. */
+static void forget_waits(peal_cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_cuda_lane *lane = &plan->rank[r].lane[0];
+        for (int i = 0; i < lane->pending_count; i++)
+            plan->rank[r].member[lane->pending[i].op] = 0;
+        lane->pending_count = 0;
+    }
+}
+
+/* Records the step that the walks are at, whose `change` is known, if there is room for it. Leaves
+ * the ranks behind it. False: failed. */
 static bool record(peal_cuda_plan *plan, peal_cuda_rare_step *step)
 {
-    unsigned first = plan->run->mailbox.recorded_rows;
+    peal_cuda_rare_steps *rare = &plan->graphs->rare;
+    unsigned first = plan->run->mailbox.recorded_rows, rows = rows_of(plan, step);
 
-    for (int r = 0; r < plan->rank_count; r++)
-        peal_cuda_moment_keep_waits(&plan->rank[r], &step->moment[r]);
+    if (rare->count == PEAL_CUDA_RARE_STEPS || first + rows > PEAL_CUDA_ROWS / 2)
+        return true;
     begin_recording(plan);
     plan->engine->begin_section(plan);
     plan->graphs->is_apart = true;
@@ -203,40 +235,49 @@ static bool record(peal_cuda_plan *plan, peal_cuda_rare_step *step)
         ok = peal_cuda_flush_all(&plan->rank[r]);
     plan->graphs->is_apart = false;
     step->section = plan->engine->end_section(plan);
+    if (step->section < 0) {
+        plan->run->mailbox.recorded_rows = first;
+        return ok;
+    }
     step->rows = plan->run->mailbox.recorded_rows - first;
     step->row = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_row, step->rows + 1);
     memcpy(step->row, &plan->run->mailbox.row[first], step->rows * sizeof(*step->row));
+    rare->rows += step->rows;
+    rare->of[rare->count++] = *step;
     return ok;
 }
 
-/* What is to be recorded of the step that the walks are at; its `change` is known. The ranks go on
- * behind it. False: failed. */
-static bool record_alike(peal_cuda_plan *plan, peal_cuda_rare_step *step)
+static void wait_again(peal_cuda_plan *plan, const peal_cuda_rare_step *step)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_cuda_rank *rank = &plan->rank[r];
+        const peal_cuda_moment *moment = &step->moment[r];
+        rank->lane[0].pending_count = moment->wait_count;
+        for (int i = 0; i < moment->wait_count; i++) {
+            rank->lane[0].pending[i] = moment->wait[i];
+            rank->member[moment->wait[i].op] = PEAL_CUDA_PENDING;
+        }
+    }
+}
+
+/* Records those again that print, in turn: their rows have one place each. */
+static bool record_copies(peal_cuda_plan *plan)
 {
     peal_cuda_rare_steps *rare = &plan->graphs->rare;
-    unsigned rows = rows_of(plan, step);
-    int alike = rows > 0 ? PEAL_CUDA_RARE_ALIKE : 1;
-    peal_cuda_lane *lane = &plan->rank[0].lane[0];
-    int waits = lane->pending_count;
+    int count = rare->count;
+    bool ok = true;
 
-    for (int i = 0; i < alike && rare->count < PEAL_CUDA_RARE_STEPS &&
-                    plan->run->mailbox.recorded_rows + rows <= PEAL_CUDA_ROWS / 2;
-         i++) {
-        go_to(plan, step->begin);
-        if (i > 0) { /* they wait for what the first one does */
-            lane->pending_count = waits;
-            memcpy(lane->pending, step->moment[0].wait, (size_t)waits * sizeof(*lane->pending));
-            for (int w = 0; w < waits; w++)
-                plan->rank[0].member[lane->pending[w].op] = PEAL_CUDA_PENDING;
+    for (int copy = 1; copy < PEAL_CUDA_RARE_ALIKE && ok; copy++)
+        for (int i = 0; i < count && ok; i++) {
+            peal_cuda_rare_step step = rare->of[i];
+            if (step.rows == 0)
+                continue;
+            go_to(plan, step.begin);
+            wait_again(plan, &step);
+            ok = record(plan, &step);
+            forget_waits(plan);
         }
-        if (!record(plan, step))
-            return false;
-        if (step->section < 0)
-            break;
-        rare->rows += step->rows;
-        rare->of[rare->count++] = *step;
-    }
-    return true;
+    return ok;
 }
 
 /* Walks through the step, and keeps what it changes. False: the walk needs the device. */
@@ -249,17 +290,6 @@ static bool look_at(peal_cuda_plan *plan, peal_cuda_rare_step *step)
         keep_change(&plan->rank[r], step);
     }
     return true;
-}
-
-/* While rare steps are looked for: nothing waits for what ranks have deferred. */
-static void forget_waits(peal_cuda_plan *plan)
-{
-    for (int r = 0; r < plan->rank_count; r++) {
-        peal_cuda_lane *lane = &plan->rank[r].lane[0];
-        for (int i = 0; i < lane->pending_count; i++)
-            plan->rank[r].member[lane->pending[i].op] = 0;
-        lane->pending_count = 0;
-    }
 }
 
 /* Goes on by the rare step that the run is at, and records it if it is a new one. False: failed. */
@@ -282,8 +312,11 @@ static bool pass_rare(peal_cuda_plan *plan, bool *goes_on)
         *goes_on = false;
         return true;
     }
-    bool ok = peal_cuda_step_conditions_moves_file(&graphs->conditions, here) ||
-              record_alike(plan, &step);
+    go_to(plan, step.begin);
+    for (int r = 0; r < plan->rank_count; r++)
+        keep_waits(&plan->rank[r], &step);
+    bool ok =
+        peal_cuda_step_conditions_moves_file(&graphs->conditions, here) || record(plan, &step);
     forget_waits(plan);
     go_to(plan, step.begin);
     peal_cuda_rare_step_advance(plan, &step);
@@ -357,7 +390,8 @@ bool peal_cuda_rare_steps_record(peal_cuda_plan *plan)
         !plan->engine->begin_section)
         return true;
     go_to(plan, graphs->begin);
-    return record_steps(plan) && (graphs->rare.count == 0 || record_counts(plan));
+    return record_steps(plan) && record_copies(plan) &&
+           (graphs->rare.count == 0 || record_counts(plan));
 }
 
 void peal_cuda_rare_steps_settle(peal_cuda_plan *plan)
@@ -368,4 +402,5 @@ void peal_cuda_rare_steps_settle(peal_cuda_plan *plan)
         return;
     graphs->rare.count = 0;
     graphs->rare.rows = 0;
+    graphs->rare.counts = NULL;
 }

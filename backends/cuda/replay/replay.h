@@ -47,6 +47,7 @@ typedef struct peal_cuda_rare_step {
     peal_walk *begin;         /* by rank: the state at it */
     peal_cuda_moment *moment; /* by rank: the waits that it waits for from before */
     state_change *change;     /* by rank */
+    uint64_t **compared;      /* by rank, by message counter: 0 if its number does not matter */
     bool *truth;              /* by condition: whether it is rare and holds */
     peal_cuda_row *row;       /* that it prints: they have one place, */
     unsigned rows;
@@ -54,7 +55,7 @@ typedef struct peal_cuda_rare_step {
     int64_t step;  /* in which it is this step, must be over before it is used again */
 } peal_cuda_rare_step;
 
-/* At most so many are recorded, and of one that prints so many alike. */
+/* At most so many are recorded: one of each, then in turn those that print, up to so many alike. */
 enum { PEAL_CUDA_RARE_STEPS = 24, PEAL_CUDA_RARE_ALIKE = 8 };
 
 typedef struct peal_cuda_rare_steps {
