@@ -1,4 +1,5 @@
-/* Recordings of K steps: recording.c makes them with an engine, replay.c replays them. */
+/* Recordings of K steps: recording.c makes them with an engine, replay.c replays them as a whole,
+ * and parts.c in parts, with rare steps between. */
 #ifndef PEAL_CUDA_REPLAY_H
 #define PEAL_CUDA_REPLAY_H
 

@@ -1,8 +1,8 @@
 /* Conditions on the step. What a recording holds as constants is right again only where they are as
  * they were in its steps. A condition is *kept*: then K is a multiple of its period. Or it is
- * *rare*: then replays cover steps in which it is as usual, and a step in which it is not is run
- * singly. Messages of such steps alone are in no recording, so their numbers need not come round;
- * and the host can read and write files in them.
+ * *rare*: then the recording has steps in which it is as usual, and a step in which it is not is
+ * run singly or recorded apart (rare_steps.c). Messages of such steps alone need not come round
+ * with the recording; and the host can read and write files in those that are run singly.
  */
 #include "backends/cuda/replay/step_conditions.h"
 
