@@ -326,6 +326,18 @@ class Executor(unittest.TestCase):
                     self.assertEqual([row["step"] for row in data["rows"]], holds)
                     self.assertGreaterEqual(data["modes"][0]["steps_replayed"], 2980)
 
+    def test_rare_steps_without_room_are_run_singly(self):
+        """A step of more kinds of launches than the kernel can have beside those as usual."""
+        names = [f"q{i}" for i in range(140)]
+        spec = ("peal: 1\nname: wide\nbuffers: {n: {type: i64, keep: true}, %s}\nrepeat: 400\nstep:\n  - {set: n, value: n + step}\n" %
+                ", ".join(name + ": {type: i64, keep: true}" for name in names) +
+                "".join(f"  - {{set: {name}, value: {name} + step, when: step == 300}}\n" for name in names) +
+                "  - {print: {n: n}, when: step == 300}\n")
+        env = common.environment(LD_LIBRARY_PATH=STANDIN, STANDIN_SMS="3")
+        found, data, err = common.peal_json("run", "-", "-n", "1", "--backend", "cuda", "--mode", "fused", "--json", stdin=spec, env=env)
+        self.assertEqual(found, 0, err)
+        self.assertEqual(([row["step"] for row in data["rows"]], data["modes"][0]["steps_replayed"]), ([300], 399))
+
     def test_samples_as_typed_are_replayed(self):
         """Reports, short runs and odd sizes leave no fast path."""
         env = common.environment(LD_LIBRARY_PATH=STANDIN, STANDIN_DEVICES="2", XDG_CACHE_HOME=CACHE)
