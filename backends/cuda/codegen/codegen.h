@@ -155,8 +155,8 @@ typedef struct peal_cuda_fused_calls {
     const char *shapes; /* the text of peal_shape_0, 1, ..., and of what they need */
     int shape_count;
     const bool *is_called; /* by peal_cuda_fused_number; NULL: all are */
-    int on_sm;             /* blocks that an SM is to hold; 0: PEAL_FUSED_BLOCKS */
     int numbers;           /* so many; higher ones are not called */
+    int on_sm;             /* blocks that an SM is to hold; 0: PEAL_FUSED_BLOCKS */
 } peal_cuda_fused_calls;
 
 /* The whole unit of mode fused; calls NULL: without shapes, with all functions. */

@@ -13,23 +13,9 @@
 #include <string.h>
 
 /* Rare steps that are looked at, before the end of the run. */
-enum { MOST_LOOKED_AT = 96, MOST_STEPS = 1 << 16 };
+enum { MOST_LOOKED_AT = 96 };
 
 /* ---- what a step changes ---- */
-
-static void create_rank(const peal_cuda_rank *rank, peal_cuda_rare_step *step)
-{
-    peal_cuda_plan *plan = rank->plan;
-    state_change *change = &step->change[rank->index];
-
-    peal_walk_init(&step->begin[rank->index], rank->program, plan->arena, 0);
-    change->passed = PEAL_ARENA_ARRAY(plan->arena, uint64_t, rank->schedule->op_count + 1);
-    change->message =
-        PEAL_ARENA_ARRAY(plan->arena, uint64_t, rank->program->message_counter_count + 1);
-    change->binding = PEAL_ARENA_ARRAY(plan->arena, int, rank->schedule->array_count + 1);
-    step->compared[rank->index] =
-        PEAL_ARENA_ARRAY(plan->arena, uint64_t, rank->program->message_counter_count + 1);
-}
 
 static void create(peal_cuda_plan *plan, peal_cuda_rare_step *step)
 {
@@ -39,52 +25,18 @@ static void create(peal_cuda_plan *plan, peal_cuda_rare_step *step)
     step->change = PEAL_ARENA_ARRAY(plan->arena, state_change, plan->rank_count);
     step->compared = PEAL_ARENA_ARRAY(plan->arena, uint64_t *, plan->rank_count);
     step->truth = PEAL_ARENA_ARRAY(plan->arena, bool, plan->graphs->conditions.count + 1);
-    for (int r = 0; r < plan->rank_count; r++)
-        create_rank(&plan->rank[r], step);
-}
-
-/* The walk has made the step since `begin`. */
-static void keep_change(const peal_cuda_rank *rank, peal_cuda_rare_step *step)
-{
-    const peal_walk *begin = &step->begin[rank->index];
-    state_change *change = &step->change[rank->index];
-
-    for (int i = 0; i < rank->schedule->op_count; i++)
-        change->passed[i] = rank->walk.passed[i] - begin->passed[i];
-    for (int i = 0; i < rank->program->message_counter_count; i++)
-        change->message[i] = rank->walk.message[i] - begin->message[i];
-    memcpy(change->binding, rank->walk.binding,
-           (size_t)rank->schedule->array_count * sizeof(*change->binding));
-}
-
-static void go_to(peal_cuda_plan *plan, const peal_walk *begin)
-{
     for (int r = 0; r < plan->rank_count; r++) {
-        peal_walk_copy(&plan->rank[r].walk, &begin[r]);
-        plan->rank[r].walk.position = plan->rank[r].schedule->step.first;
-        plan->rank[r].at_end = false;
+        const peal_walk_program *program = plan->rank[r].program;
+        peal_walk_init(&step->begin[r], program, plan->arena, 0);
+        step->compared[r] =
+            PEAL_ARENA_ARRAY(plan->arena, uint64_t, program->message_counter_count + 1);
     }
-}
-
-static void advance(peal_cuda_rank *rank, const peal_cuda_rare_step *step)
-{
-    const state_change *change = &step->change[rank->index];
-    peal_walk_loop_state *outer = &rank->walk.loop[rank->schedule->loop_count];
-
-    for (int i = 0; i < rank->schedule->op_count; i++)
-        rank->walk.passed[i] += change->passed[i];
-    for (int i = 0; i < rank->program->message_counter_count; i++)
-        rank->walk.message[i] += change->message[i];
-    memcpy(rank->walk.binding, change->binding,
-           (size_t)rank->schedule->array_count * sizeof(*change->binding));
-    outer->iteration++;
-    rank->walk.counter[0] = outer->iteration;
 }
 
 void peal_cuda_rare_step_advance(peal_cuda_plan *plan, const peal_cuda_rare_step *step)
 {
     for (int r = 0; r < plan->rank_count; r++)
-        advance(&plan->rank[r], step);
+        peal_cuda_change_apply(&plan->rank[r], &step->change[r]);
 }
 
 /* Its messages are those of the step, and those that are still waited for. */
@@ -176,36 +128,7 @@ void peal_cuda_rare_steps_rows_out(peal_cuda_plan *plan, uint64_t replay)
     } while (next);
 }
 
-/* How many rows the rank of this process prints in the step. */
-static unsigned rows_of(const peal_cuda_plan *plan, const peal_cuda_rare_step *step)
-{
-    uint64_t rows = 0;
-
-    for (int r = 0; r < plan->rank_count; r++) {
-        const peal_cuda_rank *rank = &plan->rank[r];
-        for (int i = rank->schedule->step.first; i < rank->schedule->step.end; i++)
-            if (rank->schedule->rank == 0 && rank->op[i].task &&
-                rank->op[i].task->kind == PEAL_TASK_PRINT)
-                rows += step->change[r].passed[i];
-    }
-    return (unsigned)rows;
-}
-
 /* ---- recording ---- */
-
-static void begin_recording(peal_cuda_plan *plan)
-{
-    for (int r = 0; r < plan->rank_count; r++) {
-        peal_cuda_rank *rank = &plan->rank[r];
-        rank->graph_begin = rank->graph_step = rank->walk.counter[0];
-        for (int l = 0; l < rank->lanes; l++) {
-            rank->lane[l].chained = false;
-            rank->lane[l].sent = rank->lane[l].followed = 0;
-        }
-    }
-    plan->emission.sends = 0;
-    plan->emission.epoch++;
-}
 
 /* While rare steps are looked for: nothing waits for what ranks have deferred. */
 static void forget_waits(peal_cuda_plan *plan)
@@ -223,11 +146,11 @@ static void forget_waits(peal_cuda_plan *plan)
 static bool record(peal_cuda_plan *plan, peal_cuda_rare_step *step)
 {
     peal_cuda_rare_steps *rare = &plan->graphs->rare;
-    unsigned first = plan->run->mailbox.recorded_rows, rows = rows_of(plan, step);
+    unsigned first = plan->run->mailbox.recorded_rows;
 
-    if (rare->count == PEAL_CUDA_RARE_STEPS || first + rows > PEAL_CUDA_ROWS / 2)
+    if (rare->count == PEAL_CUDA_RARE_STEPS || first + step->rows > PEAL_CUDA_ROWS / 2)
         return true;
-    begin_recording(plan);
+    peal_cuda_recording_begin(plan);
     plan->engine->begin_section(plan);
     plan->graphs->is_apart = true;
     bool ok = peal_cuda_run_steps(plan, 1);
@@ -272,7 +195,7 @@ static bool record_copies(peal_cuda_plan *plan)
             peal_cuda_rare_step step = rare->of[i];
             if (step.rows == 0)
                 continue;
-            go_to(plan, step.begin);
+            peal_cuda_walks_go_to(plan, step.begin);
             wait_again(plan, &step);
             ok = record(plan, &step);
             forget_waits(plan);
@@ -287,8 +210,9 @@ static bool look_at(peal_cuda_plan *plan, peal_cuda_rare_step *step)
         peal_walk_copy(&step->begin[r], &plan->rank[r].walk);
         if (!peal_cuda_advance_walk_only(&plan->rank[r]))
             return false;
-        keep_change(&plan->rank[r], step);
+        peal_cuda_change_keep(&plan->rank[r], &step->begin[r], &step->change[r]);
     }
+    step->rows = (unsigned)peal_cuda_rows_since(plan, step->begin);
     return true;
 }
 
@@ -312,30 +236,21 @@ static bool pass_rare(peal_cuda_plan *plan, bool *goes_on)
         *goes_on = false;
         return true;
     }
-    go_to(plan, step.begin);
+    peal_cuda_walks_go_to(plan, step.begin);
     for (int r = 0; r < plan->rank_count; r++)
         keep_waits(&plan->rank[r], &step);
     bool ok =
         peal_cuda_step_conditions_moves_file(&graphs->conditions, here) || record(plan, &step);
     forget_waits(plan);
-    go_to(plan, step.begin);
+    peal_cuda_walks_go_to(plan, step.begin);
     peal_cuda_rare_step_advance(plan, &step);
     return ok;
-}
-
-static int64_t end_of_run(const peal_cuda_plan *plan)
-{
-    const peal_cuda_rank *rank = &plan->rank[0];
-    const peal_walk_value *repeat = &rank->program->loop[rank->schedule->loop_count].repeat;
-    int64_t steps = repeat->is_constant ? repeat->value.u.integer : 0;
-
-    return steps > 0 && steps < MOST_STEPS ? steps : MOST_STEPS;
 }
 
 static bool record_steps(peal_cuda_plan *plan)
 {
     peal_cuda_graphs *graphs = plan->graphs;
-    int64_t end = end_of_run(plan);
+    int64_t end = peal_cuda_steps_of_run(plan);
     bool goes_on = true;
 
     for (int looked_at = 0; looked_at < MOST_LOOKED_AT && goes_on;) {
@@ -389,7 +304,7 @@ bool peal_cuda_rare_steps_record(peal_cuda_plan *plan)
     if (!graphs->moment || plan->rank_count > 1 || plan->run->mailbox.recorded_rows > 0 ||
         !plan->engine->begin_section)
         return true;
-    go_to(plan, graphs->begin);
+    peal_cuda_walks_go_to(plan, graphs->begin);
     return record_steps(plan) && record_copies(plan) &&
            (graphs->rare.count == 0 || record_counts(plan));
 }

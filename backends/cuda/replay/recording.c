@@ -25,18 +25,23 @@ static bool end_of_step(peal_cuda_rank *rank)
     return !graphs->moment || peal_cuda_moment_note(rank);
 }
 
-static bool record_steps(peal_cuda_plan *plan, int64_t steps)
+void peal_cuda_recording_begin(peal_cuda_plan *plan)
 {
-    for (int r = 0; r < plan->rank_count; r++)
-        plan->rank[r].graph_step = plan->rank[r].graph_begin = plan->rank[r].walk.counter[0];
-    for (int r = 0; r < plan->rank_count; r++)
-        for (int l = 0; l < plan->rank[r].lanes; l++) {
-            peal_cuda_lane *lane = &plan->rank[r].lane[l];
-            lane->chained = false;
-            lane->sent = lane->followed = 0;
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_cuda_rank *rank = &plan->rank[r];
+        rank->graph_step = rank->graph_begin = rank->walk.counter[0];
+        for (int l = 0; l < rank->lanes; l++) {
+            rank->lane[l].chained = false;
+            rank->lane[l].sent = rank->lane[l].followed = 0;
         }
+    }
     plan->emission.sends = 0;
     plan->emission.epoch++;
+}
+
+static bool record_steps(peal_cuda_plan *plan, int64_t steps)
+{
+    peal_cuda_recording_begin(plan);
     for (int r = 0; r < plan->rank_count && plan->graphs->moment; r++)
         if (!peal_cuda_moment_note(&plan->rank[r]))
             return false;
@@ -48,8 +53,7 @@ static bool record_steps(peal_cuda_plan *plan, int64_t steps)
            (!plan->engine->end_round || plan->engine->end_round(plan));
 }
 
-/* All walks go to where they were. */
-static void go_to(peal_cuda_plan *plan, const peal_walk *begin)
+void peal_cuda_walks_go_to(peal_cuda_plan *plan, const peal_walk *begin)
 {
     for (int r = 0; r < plan->rank_count; r++) {
         peal_walk_copy(&plan->rank[r].walk, &begin[r]);
@@ -70,9 +74,9 @@ static void keep_rows(peal_cuda_plan *plan, int slot)
                graphs->rows * sizeof(peal_cuda_row));
 }
 
-static void keep_change(peal_cuda_plan *plan, int r, const peal_walk *begin, state_change *change)
+void peal_cuda_change_keep(const peal_cuda_rank *rank, const peal_walk *begin, state_change *change)
 {
-    const peal_cuda_rank *rank = &plan->rank[r];
+    peal_cuda_plan *plan = rank->plan;
     int outer = rank->schedule->loop_count;
 
     change->passed = PEAL_ARENA_ARRAY(plan->arena, uint64_t, rank->schedule->op_count + 1);
@@ -97,7 +101,7 @@ static bool record_behind(peal_cuda_plan *plan, int slot)
 
     keep_rows(plan, slot);
     for (int r = 0; r < plan->rank_count && slot == 0; r++)
-        keep_change(plan, r, &graphs->begin[r], &graphs->change[r]);
+        peal_cuda_change_keep(&plan->rank[r], &graphs->begin[r], &graphs->change[r]);
     return slot > 0 || peal_cuda_rare_steps_record(plan);
 }
 
@@ -106,7 +110,7 @@ static bool record_behind(peal_cuda_plan *plan, int slot)
 static bool record(peal_cuda_plan *plan, int slot, const peal_walk *begin, int64_t steps,
                    CUresult *result)
 {
-    go_to(plan, begin);
+    peal_cuda_walks_go_to(plan, begin);
     plan->run->mailbox.recorded_slot = (unsigned)slot;
     plan->run->mailbox.recorded_rows = 0;
     *result = plan->engine->begin(plan, slot);
@@ -205,7 +209,7 @@ static peal_status record_piece(peal_cuda_plan *plan, int number)
 {
     peal_cuda_piece *piece = &plan->graphs->piece[number];
 
-    go_to(plan, plan->graphs->begin);
+    peal_cuda_walks_go_to(plan, plan->graphs->begin);
     for (int r = 0; r < plan->rank_count; r++) {
         for (int64_t i = 0; i < piece->from; i++)
             if (!peal_cuda_advance_walk_only(&plan->rank[r]))
@@ -214,7 +218,7 @@ static peal_status record_piece(peal_cuda_plan *plan, int number)
     }
     peal_status status = build(plan, PEAL_CUDA_FIRST_PIECE + number, piece->begin, piece->steps);
     for (int r = 0; r < plan->rank_count && !status; r++)
-        keep_change(plan, r, &piece->begin[r], &piece->change[r]);
+        peal_cuda_change_keep(&plan->rank[r], &piece->begin[r], &piece->change[r]);
     return status;
 }
 

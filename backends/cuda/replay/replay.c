@@ -31,22 +31,26 @@ static bool is_aligned(const peal_cuda_plan *plan)
     return true;
 }
 
+void peal_cuda_change_apply(peal_cuda_rank *rank, const state_change *change)
+{
+    peal_walk_loop_state *outer = &rank->walk.loop[rank->schedule->loop_count];
+
+    for (int i = 0; i < rank->schedule->op_count; i++)
+        rank->walk.passed[i] += change->passed[i];
+    for (int i = 0; i < rank->program->message_counter_count; i++)
+        rank->walk.message[i] += change->message[i];
+    memcpy(rank->walk.binding, change->binding,
+           (size_t)rank->schedule->array_count * sizeof(*change->binding));
+    outer->iteration += change->iterations;
+    outer->evaluations += change->evaluations;
+    rank->walk.counter[0] = outer->iteration;
+}
+
 static void advance_state(peal_cuda_plan *plan, const state_change *of)
 {
     for (int r = 0; r < plan->rank_count; r++) {
-        peal_cuda_rank *rank = &plan->rank[r];
-        const state_change *change = &of[r];
-        peal_walk_loop_state *outer = &rank->walk.loop[rank->schedule->loop_count];
-        for (int i = 0; i < rank->schedule->op_count; i++)
-            rank->walk.passed[i] += change->passed[i];
-        for (int i = 0; i < rank->program->message_counter_count; i++)
-            rank->walk.message[i] += change->message[i];
-        memcpy(rank->walk.binding, change->binding,
-               (size_t)rank->schedule->array_count * sizeof(*change->binding));
-        outer->iteration += change->iterations;
-        outer->evaluations += change->evaluations;
-        rank->walk.counter[0] = outer->iteration;
-        plan->graphs->word[r] = outer->iteration;
+        peal_cuda_change_apply(&plan->rank[r], &of[r]);
+        plan->graphs->word[r] = plan->rank[r].walk.counter[0];
     }
 }
 

@@ -51,9 +51,9 @@ typedef struct peal_cuda_rare_step {
     uint64_t **compared;      /* by rank, by message counter: 0 if its number does not matter */
     bool *truth;              /* by condition: whether it is rare and holds */
     peal_cuda_row *row;       /* that it prints: they have one place, */
-    unsigned rows;
-    uint64_t used; /* so the replay of this number, of those that were launched, */
-    int64_t step;  /* in which it is this step, must be over before it is used again */
+    unsigned rows;            /* once it is recorded; before, how many it will print */
+    uint64_t used;            /* so the replay of this number, of those that were launched, */
+    int64_t step;             /* in which it is this step, must be over before it is used again */
 } peal_cuda_rare_step;
 
 /* At most so many are recorded: one of each, then in turn those that print, up to so many alike. */
@@ -130,6 +130,21 @@ bool peal_cuda_messages_agree(const peal_cuda_rank *rank, const peal_walk *begin
  * all must. */
 bool peal_cuda_is_period(const peal_cuda_rank *rank, const peal_walk *begin, int64_t steps,
                          const uint64_t *recorded);
+
+/* How many steps the run has, as far as choices need it; a guess where that is not known. */
+int64_t peal_cuda_steps_of_run(const peal_cuda_plan *plan);
+/* How many rows the steps print that the walks have made since. begin: by rank. */
+uint64_t peal_cuda_rows_since(const peal_cuda_plan *plan, const peal_walk *begin);
+
+/* What the rank's walk has changed since `begin`, in the arena; and the same once more. */
+void peal_cuda_change_keep(const peal_cuda_rank *rank, const peal_walk *begin,
+                           state_change *change);
+void peal_cuda_change_apply(peal_cuda_rank *rank, const state_change *change);
+
+/* recording.c: what is emitted from here on begins with the step that the walks are at. */
+void peal_cuda_recording_begin(peal_cuda_plan *plan);
+/* All walks go to where they were. begin: by rank. */
+void peal_cuda_walks_go_to(peal_cuda_plan *plan, const peal_walk *begin);
 
 /* recording.c: all walks go to the begin of step `step`, and graphs->begin is what they are there.
  * False: a walk needs a verdict, or an expression failed. */

@@ -140,8 +140,7 @@ static uint64_t ops_since(const peal_cuda_rank *rank, const peal_walk *begin)
     return count;
 }
 
-/* The most steps of a recording, so that there is room for the rows that it prints. */
-static int64_t most_steps(const peal_cuda_plan *plan, int64_t period)
+uint64_t peal_cuda_rows_since(const peal_cuda_plan *plan, const peal_walk *begin)
 {
     uint64_t rows = 0;
 
@@ -150,8 +149,15 @@ static int64_t most_steps(const peal_cuda_plan *plan, int64_t period)
         for (int i = rank->schedule->step.first; i < rank->schedule->step.end; i++)
             if (rank->schedule->rank == 0 && rank->op[i].task &&
                 rank->op[i].task->kind == PEAL_TASK_PRINT)
-                rows += rank->walk.passed[i] - plan->graphs->begin[r].passed[i];
+                rows += rank->walk.passed[i] - begin[r].passed[i];
     }
+    return rows;
+}
+
+/* The most steps of a recording, so that there is room for the rows that it prints. */
+static int64_t most_steps(const peal_cuda_plan *plan, int64_t period)
+{
+    uint64_t rows = peal_cuda_rows_since(plan, plan->graphs->begin);
     int64_t periods = rows > 0 ? PEAL_CUDA_ROWS / 2 / (int64_t)rows : MOST_STEPS;
     return periods < MOST_STEPS / period ? periods * period : MOST_STEPS;
 }
@@ -269,8 +275,7 @@ static const peal_walk_value *repeat_of(const peal_cuda_plan *plan)
     return &rank->program->loop[rank->schedule->loop_count].repeat;
 }
 
-/* How many steps a run has, as far as choices need it. */
-static int64_t steps_of_run(const peal_cuda_plan *plan)
+int64_t peal_cuda_steps_of_run(const peal_cuda_plan *plan)
 {
     const peal_walk_value *repeat = repeat_of(plan);
     int64_t steps = repeat->is_constant ? repeat->value.u.integer : STEPS_IF_UNKNOWN;
@@ -412,7 +417,7 @@ static int64_t next_period(const peal_cuda_step_conditions *conditions, int64_t 
 static void try_choice(peal_cuda_plan *plan, choice *c, const char **reason)
 {
     peal_cuda_graphs *graphs = plan->graphs;
-    int64_t run = steps_of_run(plan);
+    int64_t run = peal_cuda_steps_of_run(plan);
 
     if (!peal_cuda_step_conditions_keep(&graphs->conditions, c->most_kept, run)) {
         *reason = "a condition that compares the step and an inner counter";
@@ -457,7 +462,7 @@ int64_t peal_cuda_choose_steps(peal_cuda_plan *plan, const char **reason)
     *reason = best.steps ? NULL : why;
     if (!best.steps)
         return 0;
-    peal_cuda_step_conditions_keep(conditions, best.most_kept, steps_of_run(plan));
+    peal_cuda_step_conditions_keep(conditions, best.most_kept, peal_cuda_steps_of_run(plan));
     if (!peal_cuda_walk_to(plan, best.begin))
         return 0;
     /* The caller asks how many launches a period has. */
