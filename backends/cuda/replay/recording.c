@@ -17,7 +17,8 @@ static bool end_of_step(peal_cuda_rank *rank)
 
     if (graphs->is_apart)
         return true;
-    if (uncounted == 0 || (!graphs->stops && uncounted < graphs->report && rank->steps_left > 1))
+    int64_t step = rank->walk.counter[0] - rank->graph_begin - 1;
+    if (uncounted == 0 || (!graphs->stops && !graphs->counts[step]))
         return !graphs->moment || peal_cuda_moment_note(rank);
     if (!peal_cuda_count_steps(rank, uncounted))
         return false;
@@ -110,6 +111,7 @@ static bool record_behind(peal_cuda_plan *plan, int slot)
 static bool record(peal_cuda_plan *plan, int slot, const peal_walk *begin, int64_t steps,
                    CUresult *result)
 {
+    peal_cuda_counts_choose(plan, begin, steps);
     peal_cuda_walks_go_to(plan, begin);
     plan->run->mailbox.recorded_slot = (unsigned)slot;
     plan->run->mailbox.recorded_rows = 0;

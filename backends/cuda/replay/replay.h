@@ -103,7 +103,8 @@ typedef struct peal_cuda_graphs {
     int64_t from[REPLAYS_AHEAD];       /* the step of the recording that they begin with */
     uint64_t launched, finished;       /* replays */
     int64_t replayed;                  /* steps, that were in replays */
-    int64_t report;                    /* steps between two counts of steps */
+    int64_t report;                    /* steps between two counts of steps, at most */
+    bool *counts;                      /* by step of what is recorded: whether a count follows */
     double began;                      /* when the first of those under way was launched */
     int64_t first;                     /* its first step */
     double rate;                       /* the greatest measured steps a second; 0: unknown */
@@ -149,6 +150,14 @@ void peal_cuda_walks_go_to(peal_cuda_plan *plan, const peal_walk *begin);
 /* recording.c: all walks go to the begin of step `step`, and graphs->begin is what they are there.
  * False: a walk needs a verdict, or an expression failed. */
 bool peal_cuda_walk_to(peal_cuda_plan *plan, int64_t step);
+
+/* counts.c */
+/* Behind which of `steps` steps a recording counts: the last one, and before it so often that no
+ * more than `most` are uncounted, nor at most half as many; of steps that will do the one with the
+ * most operations, the latest of several. counts: all false before. */
+void peal_cuda_counts_place(const uint64_t *operations, int64_t steps, int64_t most, bool *counts);
+/* Chooses for the recording that is about to be made. The walks go on. begin: by rank. */
+void peal_cuda_counts_choose(peal_cuda_plan *plan, const peal_walk *begin, int64_t steps);
 
 /* recording.c: destroys what a slot has of a graph, so that it can be recorded anew. */
 void peal_cuda_recording_free(peal_cuda_plan *plan, int slot);
