@@ -181,13 +181,14 @@ static peal_status print_deep(const peal_cuda_task_printer *p, FILE *out)
     fprintf(out, "    peal_tile peal_tile_;\n"
                  "    peal_shaped_tile_<peal_box_>(peal_launch_, peal_at_, &peal_tile_);\n"
                  "    const peal_deep_range_ peal_window_ = peal_rounds_::around(peal_launch_, "
-                 "peal_tile_, peal_box_::deep);\n"
+                 "peal_tile_, peal_rounds_::steps(peal_launch_));\n"
                  "    peal_rounds_::fetch(peal_launch_, peal_window_);\n"
                  "    peal_rounds_::fetch_rim(peal_launch_, peal_window_);\n"
                  "    peal_fetched_();\n"
                  "#pragma unroll 1\n");
-    peal_cuda_block_open(out,
-                         "for (int peal_step_ = 1; peal_step_ <= peal_box_::deep; peal_step_++)");
+    peal_cuda_block_open(
+        out, "for (int peal_step_ = 1; peal_step_ <= peal_rounds_::steps(peal_launch_); "
+             "peal_step_++)");
     fprintf(out, "    const peal_deep_range_ peal_part_ = peal_rounds_::part(peal_launch_, "
                  "peal_tile_, peal_step_);\n"
                  "    __syncthreads();\n");

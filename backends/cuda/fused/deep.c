@@ -285,7 +285,8 @@ static void note_runs(const peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel
             peal_cuda_deep_saves(plan, step, runs[i].deep, length) * length / (double)kernel->steps;
     }
     kernel->deep_note = peal_arena_print(
-        plan->arena, "deep rounds: a block runs %d steps of `%s` (line %d) on %d x %d x %d points",
+        plan->arena,
+        "deep rounds: a block runs up to %d steps of `%s` (line %d) on %d x %d x %d points",
         deep->steps, item->task->name, item->task->source.line, deep->extent[0], deep->extent[1],
         deep->extent[2]);
 }
@@ -319,7 +320,7 @@ void peal_cuda_deep_find(const peal_cuda_plan *plan, peal_cuda_fused_kernel *ker
         const peal_cuda_work_item *item = &fused->item[peal_cuda_deep_kernel(fused, r->begin)];
         int length = r->end - r->begin - r->ahead - r->behind;
         for (int i = 0; i < count && !r->deep; i++)
-            if (runs[i].deep->steps <= length && is_of_sort(runs[i].deep, &found) &&
+            if (is_of_sort(runs[i].deep, &found) &&
                 peal_cuda_fused_is_same_shape(
                     item, &fused->item[peal_cuda_deep_kernel(fused, runs[i].begin)]))
                 r->deep = runs[i].deep;

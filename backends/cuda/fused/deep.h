@@ -11,6 +11,15 @@ typedef struct peal_cuda_deep_run {
     const peal_cuda_deep *deep;
 } peal_cuda_deep_run;
 
+/* How many steps the next round has, of at most `most` if `left` are left: an odd number; 0: they
+ * are plain steps. */
+static inline int peal_cuda_deep_round(int most, int left)
+{
+    int steps = left < most ? left - (left % 2 == 0) : most;
+
+    return steps >= PEAL_CUDA_LEAST_DEEP ? steps : 0;
+}
+
 /* deep.c: the work item of a step of a run that is its task's. */
 int peal_cuda_deep_kernel(const peal_cuda_fused *fused, int step);
 /* The first of what it touches by an access. */

@@ -1,5 +1,5 @@
 /* How deep rounds are (deep.c), and the tiles and windows that blocks have in them. */
-#include "backends/cuda/fused/fused.h"
+#include "backends/cuda/fused/deep.h"
 #include "backends/cuda/gpu/occupancy.h"
 
 #include <string.h>
@@ -91,7 +91,7 @@ static const double of_plain = 2.9, of_plain_point = 1 / 3000.0, of_round = 2.6,
 static const double worth_while = 0.8;
 enum { LEAST_CHOSEN = 5, MOST_CHOSEN = 15, LEAST_CHOSEN_ROWS = 4, LEAST_CHOSEN_BYTES = 4 };
 
-/* What the steps of a run of `length` take. */
+/* What the steps of a run of `length` take: rounds, as deep_section.c has them, and plain steps. */
 static double cost_of(const peal_cuda_plan *plan, const peal_cuda_deep *deep,
                       const peal_launch_box *box, int64_t size, int length)
 {
@@ -99,13 +99,14 @@ static double cost_of(const peal_cuda_plan *plan, const peal_cuda_deep *deep,
 
     for (int k = 0; k < 3; k++)
         points *= box->hi[k] - box->lo[k];
-    double plain = of_plain + of_plain_point * words * points / plan->device->sm_count;
-    if (deep->steps < PEAL_CUDA_LEAST_DEEP)
-        return length * plain;
-    int rounds = length / deep->steps, rest = length - rounds * deep->steps;
-    return rounds * (of_round + of_step * deep->steps +
-                     of_point * words * (double)points_of(deep, box)) +
-           rest * plain;
+    double plain = of_plain + of_plain_point * words * points / plan->device->sm_count, cost = 0;
+    peal_cuda_deep round = *deep;
+    while ((round.steps = peal_cuda_deep_round(deep->steps, length)) > 0) {
+        cost +=
+            of_round + of_step * round.steps + of_point * words * (double)points_of(&round, box);
+        length -= round.steps;
+    }
+    return cost + length * plain;
 }
 
 const peal_cuda_deep *peal_cuda_deep_choose(const peal_cuda_plan *plan,

@@ -21,7 +21,7 @@ static void touch_around(const peal_cuda_plan *plan, peal_cuda_work_item *item, 
 {
     const peal_cuda_deep *deep = item->deep;
     const peal_task_access *access = &item->task->access[view];
-    int turn[3], most[3];
+    int further = item->launch.box[0].steps - 1, turn[3], most[3];
 
     for (int k = 0; k < 3; k++)
         most[k] = deep->wraps[k] ? 1 : 0;
@@ -40,8 +40,8 @@ static void touch_around(const peal_cuda_plan *plan, peal_cuda_work_item *item, 
                     }
                     if (axis->fixed)
                         continue;
-                    axis->low += (deep->steps - 1) * deep->chain.low[k] + away;
-                    axis->high += (deep->steps - 1) * deep->chain.high[k] + away;
+                    axis->low += further * deep->chain.low[k] + away;
+                    axis->high += further * deep->chain.high[k] + away;
                 }
                 if (item->touch_count == PEAL_CUDA_WORK_ITEM_TOUCHES) {
                     item->overflows = true;
@@ -81,23 +81,24 @@ static void touch_round(const peal_cuda_plan *plan, const peal_cuda_work_item *s
     }
 }
 
-/* An earlier round that begins with a step alike, which has the same footprint, and so the same
- * kind; -1: there is none. */
+/* An earlier round of as many steps that begins with a step alike, which has the same footprint,
+ * and so the same kind; -1: there is none. */
 static int find_alike(const peal_cuda_fused *fused, const peal_cuda_work_item *step,
-                      const peal_cuda_deep *deep)
+                      const peal_cuda_deep *deep, int steps)
 {
     for (int i = fused->plain; i < fused->count; i++)
-        if (fused->item[i].deep == deep &&
+        if (fused->item[i].deep == deep && fused->item[i].launch.box[0].steps == steps &&
             !memcmp(fused->item[i].launch.view, step->launch.view, sizeof(step->launch.view)))
             return i;
     return -1;
 }
 
-static void append_round(const peal_cuda_plan *plan, peal_cuda_fused *fused, int step,
+/* A round of so many steps, at most deep->steps. */
+static void append_round(const peal_cuda_plan *plan, peal_cuda_fused *fused, int step, int steps,
                          const peal_cuda_deep *deep)
 {
-    int kernel = peal_cuda_deep_kernel(fused, step), last = step + deep->steps - 1;
-    int alike = find_alike(fused, &fused->item[kernel], deep);
+    int kernel = peal_cuda_deep_kernel(fused, step), last = step + steps - 1;
+    int alike = find_alike(fused, &fused->item[kernel], deep, steps);
     peal_cuda_work_item *item = append(plan, fused, &fused->item[kernel]);
     peal_launch_box *box = &item->launch.box[0];
 
@@ -111,6 +112,7 @@ static void append_round(const peal_cuda_plan *plan, peal_cuda_fused *fused, int
         box->tile_step[k] = 0;
     }
     box->lead = 0;
+    box->steps = steps;
     item->blocks = box->blocks;
     item->first_blocks = 0;
     if (alike >= 0) {
@@ -138,17 +140,16 @@ static void append_steps(const peal_cuda_plan *plan, peal_cuda_fused *fused, int
 static void append_run(const peal_cuda_plan *plan, peal_cuda_fused *fused,
                        const peal_cuda_deep_run *r)
 {
-    int each = r->deep->steps, step = r->begin + r->ahead;
-    int rounds = (r->end - step - r->behind) / each;
+    int first = r->begin + r->ahead, last = r->end - r->behind, step = first, steps;
 
     append_steps(plan, fused, r->begin, step);
-    for (int i = 0; i < rounds; i++, step += each) {
+    for (; (steps = peal_cuda_deep_round(r->deep->steps, last - step)) > 0; step += steps) {
         fused->deep_at[step] = fused->count - fused->plain;
-        fused->deep_pending[step] = i > 0 ? r->behind : 0;
-        append_round(plan, fused, step, r->deep);
+        fused->deep_pending[step] = step > first ? r->behind : 0;
+        append_round(plan, fused, step, steps, r->deep);
     }
     append_steps(plan, fused, step, r->end);
-    for (int i = 0; i < r->behind && rounds > 0; i++)
+    for (int i = 0; i < r->behind && step > first; i++)
         fused->deep_pending[step + i] = r->behind - i;
 }
 

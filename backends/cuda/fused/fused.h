@@ -64,7 +64,7 @@ enum { PEAL_CUDA_LEAST_DEEP = 3 };
 typedef struct peal_cuda_deep {
     peal_cuda_chain chain;
     int axes;
-    int steps;     /* odd */
+    int steps;     /* at most; odd */
     int wraps[3];  /* points of the domain where a window goes beyond its periodic end; 0 */
     int extent[3]; /* of a tile; a block has one */
     int64_t window_bytes;

@@ -11,10 +11,10 @@
  * point is computed as in a plain step, to the bit.
  *
  * The box of such a launch says, beside shaped.h's: `axes` of the field; `rows`, how many points a
- * thread has at a time; rounds of `deep` steps; the views `read` and `written`; `chunks`, whether
- * all lines of the first begin as far behind a multiple of 16 bytes; low(axis) and high(axis), how
- * far a step reads; wraps(axis), the points of the domain where a window may go beyond its end,
- * else 0. */
+ * thread has at a time; rounds of at most `deep` steps, as the launch says; the views `read` and
+ * `written`; `chunks`, whether all lines of the first begin as far behind a multiple of 16 bytes;
+ * low(axis) and high(axis), how far a step reads; wraps(axis), the points of the domain where a
+ * window may go beyond its end, else 0. */
 #ifndef PEAL_DEVICE_DEEP_H
 #define PEAL_DEVICE_DEEP_H
 
@@ -67,6 +67,12 @@ template <class type, class box> struct peal_deep_ {
         return (type *)box::stage(step % 2);
     }
 
+    /* How many steps the round has. */
+    static __device__ __forceinline__ int steps(const peal_launch &launch)
+    {
+        return launch.box[box::index].steps;
+    }
+
     /* The task's box along an axis. */
     static __device__ __forceinline__ int first_of(const peal_launch &launch, int axis)
     {
@@ -77,16 +83,16 @@ template <class type, class box> struct peal_deep_ {
         return launch.box[box::index].lo[axis] + box::length(axis);
     }
 
-    /* The tile, and what `steps` further steps read around it. */
+    /* The tile, and what so many further steps read around it. */
     static __device__ __forceinline__ peal_deep_range_ around(const peal_launch &launch,
-                                                              const peal_tile &tile, int steps)
+                                                              const peal_tile &tile, int further)
     {
         peal_deep_range_ range;
 
 #pragma unroll
         for (int k = 0; k < 3; k++) {
-            range.lo[k] = tile.lo[k] + steps * box::low(k);
-            range.hi[k] = tile.hi[k] + steps * box::high(k);
+            range.lo[k] = tile.lo[k] + further * box::low(k);
+            range.hi[k] = tile.hi[k] + further * box::high(k);
             if (box::wraps(k) != 0)
                 continue;
             const int first = first_of(launch, k) + box::low(k),
@@ -223,7 +229,7 @@ template <class type, class box> struct peal_deep_ {
     static __device__ __forceinline__ peal_deep_range_ part(const peal_launch &launch,
                                                             const peal_tile &tile, int step)
     {
-        return within(launch, around(launch, tile, box::deep - step));
+        return within(launch, around(launch, tile, steps(launch) - step));
     }
 
     /* This thread's first point of a part along x and y, and how far its next ones are. */
@@ -311,7 +317,7 @@ template <class type, class box> struct peal_deep_ {
         enum : int { LANES = peal_power_below_(box::extent(0), PEAL_THREADS_) };
         const int rows = tile.hi[1] - tile.lo[1], lines = rows * (tile.hi[2] - tile.lo[2]);
         const int width = tile.hi[0] - tile.lo[0];
-        const type *const from = peal_deep_::window(box::deep) +
+        const type *const from = peal_deep_::window(1) + /* their number is odd */
                                  place(launch, window, tile.lo[0], tile.lo[1], tile.lo[2]);
         type *const to = (type *)__cvta_global_to_generic(
             launch.view[box::written] +

@@ -60,6 +60,7 @@ typedef struct peal_launch_box {
     long long tile;
     unsigned tile_step[4];
     int lead;
+    int steps; /* of a round (deep.h) */
 } peal_launch_box;
 
 /* What blocks of a box have to send: a part of a message, or only copies within the rank's own
