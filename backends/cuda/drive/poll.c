@@ -29,12 +29,12 @@ static bool check_device_records(peal_cuda_plan *plan)
 
 /* Waits for replays and full lanes take long, so the thread sleeps and leaves the processor to the
  * application. The shortest sleep takes some 60 us, so rounds that only yield come first: of a
- * microsecond or two, as each asks the driver. Each sleep is longer by a half than the one before,
- * so the end of a wait is noticed late by at most a third of the wait. */
+ * microsecond or two, as each asks the driver. Each sleep is longer by an eighth than the one
+ * before, so the end of a wait is noticed late by at most a ninth of the wait, beside that. */
 peal_backoff peal_cuda_backoff(void)
 {
     return (
-        peal_backoff){.spins = 29, .yields = 100, .sleep_ns = 5000, .most_ns = 200000, .growth = 2};
+        peal_backoff){.spins = 29, .yields = 100, .sleep_ns = 5000, .most_ns = 200000, .growth = 8};
 }
 
 static uint64_t device_steps(const peal_cuda_plan *plan)
