@@ -19,18 +19,24 @@ static bool calls_application(const peal_schedule *schedule)
     return false;
 }
 
-bool peal_cuda_pieces_fit(const peal_cuda_plan *plan, int64_t period, double launches)
+bool peal_cuda_pieces_can_be(const peal_cuda_plan *plan)
 {
-    double steps = (double)(period * period) + 2 * (double)PEAL_CUDA_PIECES_UP_TO;
-
     /* The log of waits by memory operations, for reports, is of the whole recording. */
-    if (!plan->engine->has_pieces || plan->graphs->stops || period > LONGEST_PERIOD ||
-        plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP || steps * launches > MOST_LAUNCHES)
+    if (!plan->engine->has_pieces || plan->graphs->stops ||
+        plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP)
         return false;
     for (int r = 0; r < plan->rank_count; r++)
         if (plan->rank[r].predicates->any || calls_application(plan->rank[r].schedule))
             return false;
     return true;
+}
+
+bool peal_cuda_pieces_fit(const peal_cuda_plan *plan, int64_t period, double launches)
+{
+    double steps = (double)(period * period) + 2 * (double)PEAL_CUDA_PIECES_UP_TO;
+
+    return period <= LONGEST_PERIOD && steps * launches <= MOST_LAUNCHES &&
+           peal_cuda_pieces_can_be(plan);
 }
 
 static void add(peal_cuda_plan *plan, int64_t from, int64_t steps)

@@ -2,7 +2,7 @@
  * are recorded behind the steps as usual, each as a section of its own, so that a launch goes on
  * beyond them. What a section holds as constants must be right in each step that it is run for: the
  * storages that fields are in, which messages come next (but for whole rounds of flags and slots),
- * which conditions hold.
+ * which conditions hold. Where the engine has no sections, rare_graphs.c records them.
  *
  * A section begins where the step word is exact, and counts nothing. Steps as usual count
  * themselves now and then, so sections that count some steps go between. */
@@ -17,8 +17,11 @@ enum { MOST_LOOKED_AT = 96 };
 
 /* ---- what a step changes ---- */
 
+/* One of the step that the walks are at. */
 static void create(peal_cuda_plan *plan, peal_cuda_rare_step *step)
 {
+    int64_t here = plan->rank[0].walk.counter[0];
+
     *step = (peal_cuda_rare_step){.section = -1};
     step->begin = PEAL_ARENA_ARRAY(plan->arena, peal_walk, plan->rank_count);
     step->moment = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_moment, plan->rank_count);
@@ -31,6 +34,34 @@ static void create(peal_cuda_plan *plan, peal_cuda_rare_step *step)
         step->compared[r] =
             PEAL_ARENA_ARRAY(plan->arena, uint64_t, program->message_counter_count + 1);
     }
+    peal_cuda_step_conditions_truth(&plan->graphs->conditions, here, step->truth);
+}
+
+bool peal_cuda_rare_step_look_at(peal_cuda_plan *plan, peal_cuda_rare_step *step)
+{
+    create(plan, step);
+    for (int r = 0; r < plan->rank_count; r++) {
+        const peal_cuda_rank *rank = &plan->rank[r];
+        peal_walk_copy(&step->begin[r], &rank->walk);
+        if (!peal_cuda_advance_walk_only(&plan->rank[r]))
+            return false;
+        peal_cuda_change_keep(rank, &step->begin[r], &step->change[r]);
+        memcpy(step->compared[r], step->change[r].message,
+               (size_t)rank->program->message_counter_count * sizeof(*step->compared[r]));
+    }
+    step->rows = (unsigned)peal_cuda_rows_since(plan, step->begin);
+    return true;
+}
+
+void peal_cuda_rare_step_keep(peal_cuda_plan *plan, peal_cuda_rare_step *step, unsigned first)
+{
+    peal_cuda_rare_steps *rare = &plan->graphs->rare;
+
+    step->rows = plan->run->mailbox.recorded_rows - first;
+    step->row = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_row, step->rows + 1);
+    memcpy(step->row, &plan->run->mailbox.row[first], step->rows * sizeof(*step->row));
+    rare->rows += step->rows;
+    rare->of[rare->count++] = *step;
 }
 
 void peal_cuda_rare_step_advance(peal_cuda_plan *plan, const peal_cuda_rare_step *step)
@@ -39,20 +70,28 @@ void peal_cuda_rare_step_advance(peal_cuda_plan *plan, const peal_cuda_rare_step
         peal_cuda_change_apply(&plan->rank[r], &step->change[r]);
 }
 
-/* Its messages are those of the step, and those that are still waited for. */
+/* Its messages are those of the step, and as well those that are still waited for. */
 static void keep_waits(const peal_cuda_rank *rank, peal_cuda_rare_step *step)
 {
     peal_cuda_moment *moment = &step->moment[rank->index];
     uint64_t *compared = step->compared[rank->index];
 
     peal_cuda_moment_keep_waits(rank, moment);
-    memcpy(compared, step->change[rank->index].message,
-           (size_t)rank->program->message_counter_count * sizeof(*compared));
     for (int i = 0; i < moment->wait_count; i++) {
         int counter = rank->program->op[moment->wait[i].op].message_counter;
         if (counter >= 0)
             compared[counter] = 1;
     }
+}
+
+void peal_cuda_rare_steps_clear(peal_cuda_plan *plan)
+{
+    peal_cuda_rare_steps *rare = &plan->graphs->rare;
+
+    rare->count = 0;
+    rare->rows = 0;
+    rare->counts = NULL;
+    rare->truth = PEAL_ARENA_ARRAY(plan->arena, bool, plan->graphs->conditions.count + 1);
 }
 
 /* ---- which one it is ---- */
@@ -162,11 +201,7 @@ static bool record(peal_cuda_plan *plan, peal_cuda_rare_step *step)
         plan->run->mailbox.recorded_rows = first;
         return ok;
     }
-    step->rows = plan->run->mailbox.recorded_rows - first;
-    step->row = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_row, step->rows + 1);
-    memcpy(step->row, &plan->run->mailbox.row[first], step->rows * sizeof(*step->row));
-    rare->rows += step->rows;
-    rare->of[rare->count++] = *step;
+    peal_cuda_rare_step_keep(plan, step, first);
     return ok;
 }
 
@@ -203,19 +238,6 @@ static bool record_copies(peal_cuda_plan *plan)
     return ok;
 }
 
-/* Walks through the step, and keeps what it changes. False: the walk needs the device. */
-static bool look_at(peal_cuda_plan *plan, peal_cuda_rare_step *step)
-{
-    for (int r = 0; r < plan->rank_count; r++) {
-        peal_walk_copy(&step->begin[r], &plan->rank[r].walk);
-        if (!peal_cuda_advance_walk_only(&plan->rank[r]))
-            return false;
-        peal_cuda_change_keep(&plan->rank[r], &step->begin[r], &step->change[r]);
-    }
-    step->rows = (unsigned)peal_cuda_rows_since(plan, step->begin);
-    return true;
-}
-
 /* Goes on by the rare step that the run is at, and records it if it is a new one. False: failed. */
 static bool pass_rare(peal_cuda_plan *plan, bool *goes_on)
 {
@@ -230,9 +252,7 @@ static bool pass_rare(peal_cuda_plan *plan, bool *goes_on)
         peal_cuda_rare_step_advance(plan, known);
         return true;
     }
-    create(plan, &step);
-    peal_cuda_step_conditions_truth(&graphs->conditions, here, step.truth);
-    if (!look_at(plan, &step)) {
+    if (!peal_cuda_rare_step_look_at(plan, &step)) {
         *goes_on = false;
         return true;
     }
@@ -297,10 +317,7 @@ bool peal_cuda_rare_steps_record(peal_cuda_plan *plan)
 {
     peal_cuda_graphs *graphs = plan->graphs;
 
-    graphs->rare.count = 0;
-    graphs->rare.rows = 0;
-    graphs->rare.counts = NULL;
-    graphs->rare.truth = PEAL_ARENA_ARRAY(plan->arena, bool, graphs->conditions.count + 1);
+    peal_cuda_rare_steps_clear(plan);
     if (!graphs->moment || plan->rank_count > 1 || plan->run->mailbox.recorded_rows > 0 ||
         !plan->engine->begin_section)
         return true;
@@ -313,9 +330,7 @@ void peal_cuda_rare_steps_settle(peal_cuda_plan *plan)
 {
     peal_cuda_graphs *graphs = plan->graphs;
 
-    if (graphs->rare.count == 0 || plan->engine->sections(plan, 0) > 0)
+    if (graphs->rare.count == 0 || !plan->engine->sections || plan->engine->sections(plan, 0) > 0)
         return;
-    graphs->rare.count = 0;
-    graphs->rare.rows = 0;
-    graphs->rare.counts = NULL;
+    peal_cuda_rare_steps_clear(plan);
 }

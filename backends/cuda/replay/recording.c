@@ -113,8 +113,10 @@ static bool record(peal_cuda_plan *plan, int slot, const peal_walk *begin, int64
 {
     peal_cuda_counts_choose(plan, begin, steps);
     peal_cuda_walks_go_to(plan, begin);
-    plan->run->mailbox.recorded_slot = (unsigned)slot;
-    plan->run->mailbox.recorded_rows = 0;
+    /* Rows of rare steps lie one behind the other. */
+    bool is_rare = slot >= PEAL_CUDA_FIRST_RARE;
+    plan->run->mailbox.recorded_slot = is_rare ? 0 : (unsigned)slot;
+    plan->run->mailbox.recorded_rows = is_rare ? plan->graphs->rare.rows : 0;
     *result = plan->engine->begin(plan, slot);
     if (*result)
         return true;
@@ -207,7 +209,21 @@ void peal_cuda_recording_free(peal_cuda_plan *plan, int slot)
     graphs->graph[slot] = NULL;
 }
 
-static peal_status record_piece(peal_cuda_plan *plan, int number)
+peal_status peal_cuda_recording_try(peal_cuda_plan *plan, int slot, const peal_walk *begin,
+                                    int64_t steps, bool *made)
+{
+    int from = peal_diagnostics_count(plan->desc.diagnostics);
+    peal_status status = build(plan, slot, begin, steps);
+
+    *made = !status;
+    if (!status || plan->emission.status || !plan->graphs->graph[slot])
+        return status;
+    peal_cuda_recording_free(plan, slot);
+    peal_diagnostics_take_back(plan->desc.diagnostics, from);
+    return PEAL_STATUS_OK;
+}
+
+static peal_status record_piece(peal_cuda_plan *plan, int number, bool *made)
 {
     peal_cuda_piece *piece = &plan->graphs->piece[number];
 
@@ -218,30 +234,25 @@ static peal_status record_piece(peal_cuda_plan *plan, int number)
                 return PEAL_STATUS_INTERNAL; /* it has been walked before */
         peal_walk_copy(&piece->begin[r], &plan->rank[r].walk);
     }
-    peal_status status = build(plan, PEAL_CUDA_FIRST_PIECE + number, piece->begin, piece->steps);
-    for (int r = 0; r < plan->rank_count && !status; r++)
+    peal_status status = peal_cuda_recording_try(plan, PEAL_CUDA_FIRST_PIECE + number, piece->begin,
+                                                 piece->steps, made);
+    for (int r = 0; r < plan->rank_count && *made; r++)
         peal_cuda_change_keep(&plan->rank[r], &piece->begin[r], &piece->change[r]);
     return status;
 }
 
-/* The mode goes without graphs for which the device has no room. */
 static peal_status record_pieces(peal_cuda_plan *plan)
 {
     peal_cuda_graphs *graphs = plan->graphs;
-    int from = peal_diagnostics_count(plan->desc.diagnostics);
     peal_status status = PEAL_STATUS_OK;
+    bool made = true;
     int count;
 
     peal_cuda_pieces_choose(plan);
-    for (count = 0; count < graphs->piece_count && !status; count += !status)
-        status = record_piece(plan, count);
+    for (count = 0; count < graphs->piece_count && made && !status; count += made)
+        status = record_piece(plan, count, &made);
     graphs->piece_count = count;
-    int slot = PEAL_CUDA_FIRST_PIECE + count;
-    if (!status || plan->emission.status || !graphs->graph[slot])
-        return status;
-    peal_cuda_recording_free(plan, slot);
-    peal_diagnostics_take_back(plan->desc.diagnostics, from);
-    return PEAL_STATUS_OK;
+    return status;
 }
 
 /* Chooses K, and records it into each slot, then the pieces. */
@@ -274,6 +285,8 @@ static peal_status choose_and_record(peal_cuda_plan *plan)
     }
     if (!status)
         status = record_pieces(plan);
+    if (!status)
+        status = peal_cuda_rare_graphs_record(plan);
     if (!status)
         peal_cuda_rare_steps_settle(plan);
     reset_walks(plan);

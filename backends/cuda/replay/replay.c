@@ -205,14 +205,14 @@ static int slot_of_rows(const peal_cuda_graphs *graphs)
     return (int)(graphs->launched % (uint64_t)graphs->slots);
 }
 
-/* Launches a replay of graphs->span steps. piece: -1, or the short recording that is launched. */
-static bool replay(peal_cuda_plan *plan, int64_t first_step, int piece)
+/* Launches a replay of graphs->span steps. slot: -1, or the short recording that is launched. */
+static bool replay(peal_cuda_plan *plan, int64_t first_step, int slot)
 {
     peal_cuda_graphs *graphs = plan->graphs;
 
     if (!begin_replay(plan, first_step, graphs->span, 0))
         return false;
-    int slot = piece < 0 ? slot_of_rows(graphs) : PEAL_CUDA_FIRST_PIECE + piece;
+    slot = slot < 0 ? slot_of_rows(graphs) : slot;
     return mark_replay(plan, plan->engine->launch(plan, slot, graphs->rounds));
 }
 
@@ -356,24 +356,60 @@ bool peal_cuda_replay_end(peal_cuda_plan *plan)
     return true;
 }
 
-static bool run_piece(peal_cuda_plan *plan, int number, int64_t *left)
+/* Launches a short recording of `steps` steps. */
+static bool run_short(peal_cuda_plan *plan, int slot, int64_t steps, const state_change *change)
 {
     peal_cuda_graphs *graphs = plan->graphs;
-    const peal_cuda_piece *piece = &graphs->piece[number];
 
     for (int r = 0; r < plan->rank_count; r++)
         if (!peal_cuda_flush_all(&plan->rank[r]))
             return false;
     if (!peal_cuda_replay_set_words(plan, 0) || !peal_cuda_join_lanes(plan, false))
         return false;
-    graphs->span = piece->steps;
-    if (!replay(plan, plan->rank[0].walk.counter[0], number))
+    graphs->span = steps;
+    if (!replay(plan, plan->rank[0].walk.counter[0], slot))
         return false;
-    advance_state(plan, piece->change);
-    graphs->replayed += piece->steps;
+    advance_state(plan, change);
+    graphs->replayed += steps;
     plan->emission.epoch++;
-    *left -= piece->steps;
     return peal_cuda_join_lanes(plan, true);
+}
+
+static bool run_rare(peal_cuda_plan *plan, peal_cuda_rare_step *step)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+
+    while (graphs->finished < step->used)
+        if (!peal_cuda_replay_finish_oldest(plan))
+            return false;
+    /* Rows of single steps may still lie where it will store its own. */
+    if (step->rows > 0 && !peal_cuda_rows_out(plan, true))
+        return false;
+    step->step = plan->rank[0].walk.counter[0];
+    step->used = step->rows > 0 ? graphs->launched + 1 : 0;
+    return run_short(plan, step->section, 1, step->change);
+}
+
+/* Runs some of the next `left` steps by short recordings, or a step by itself, and says how many.
+ */
+static bool run_between(peal_cuda_plan *plan, int64_t left, int64_t *steps)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+    int64_t most = left < graphs->steps ? left : graphs->steps;
+    int64_t usual = peal_cuda_replay_usual(plan, most);
+    int piece = graphs->piece_count ? peal_cuda_piece_find(plan, usual) : -1;
+    peal_cuda_rare_step *rare = usual == 0 ? peal_cuda_rare_step_find(plan) : NULL;
+
+    *steps = 1;
+    if (piece >= 0) {
+        *steps = graphs->piece[piece].steps;
+        return run_short(plan, PEAL_CUDA_FIRST_PIECE + piece, *steps, graphs->piece[piece].change);
+    }
+    if (rare)
+        return run_rare(plan, rare);
+    /* Rows of single steps come behind those of the replays before. */
+    return (!peal_cuda_replay_prints(graphs) || peal_cuda_replay_finish(plan)) &&
+           peal_cuda_run_steps(plan, 1);
 }
 
 bool peal_cuda_graphs_run(peal_cuda_plan *plan)
@@ -389,13 +425,10 @@ bool peal_cuda_graphs_run(peal_cuda_plan *plan)
                 return false;
             continue;
         }
-        int64_t most = left < plan->graphs->steps ? left : plan->graphs->steps;
-        int piece = plan->graphs->piece_count
-                        ? peal_cuda_piece_find(plan, peal_cuda_replay_usual(plan, most))
-                        : -1;
-        if (piece >= 0 ? !run_piece(plan, piece, &left) : !peal_cuda_run_steps(plan, 1))
+        int64_t steps;
+        if (!run_between(plan, left, &steps))
             return false;
-        left -= piece < 0;
+        left -= steps;
     }
     return peal_cuda_replay_end(plan);
 }

@@ -26,12 +26,18 @@ typedef struct peal_cuda_moment {
     int wait_count;
 } peal_cuda_moment;
 
-/* At most so many short recordings beside the whole ones, of at most so many steps. */
+/* Rare steps of which there are recordings: one of each kind, then in turn those that print, up to
+ * so many alike. */
+enum { PEAL_CUDA_RARE_STEPS = 24, PEAL_CUDA_RARE_ALIKE = 8 };
+
+/* At most so many short recordings beside the whole ones, of at most so many steps. Slots of
+ * recordings: whole ones, pieces, rare steps. */
 enum {
     PEAL_CUDA_PIECES = 48,
     PEAL_CUDA_PIECES_UP_TO = 64,
-    PEAL_CUDA_FIRST_PIECE = 2, /* the slots before are of whole recordings */
-    PEAL_CUDA_RECORDINGS = PEAL_CUDA_FIRST_PIECE + PEAL_CUDA_PIECES
+    PEAL_CUDA_FIRST_PIECE = 2,
+    PEAL_CUDA_FIRST_RARE = PEAL_CUDA_FIRST_PIECE + PEAL_CUDA_PIECES,
+    PEAL_CUDA_RECORDINGS = PEAL_CUDA_FIRST_RARE + PEAL_CUDA_RARE_STEPS
 };
 
 /* A short recording (pieces.c), from step `from` of the whole one on. */
@@ -41,10 +47,12 @@ typedef struct peal_cuda_piece {
     state_change *change; /* by rank */
 } peal_cuda_piece;
 
-/* A rare step that is recorded as a section of its own (rare_steps.c), for all steps in which
- * everything that its launches hold as constants is the same. */
+/* A rare step that is recorded, for all steps in which everything that its launches hold as
+ * constants is the same: as a section of the recording (rare_steps.c), or by itself
+ * (rare_graphs.c).
+ */
 typedef struct peal_cuda_rare_step {
-    int section;
+    int section;              /* or the slot */
     peal_walk *begin;         /* by rank: the state at it */
     peal_cuda_moment *moment; /* by rank: the waits that it waits for from before */
     state_change *change;     /* by rank */
@@ -55,9 +63,6 @@ typedef struct peal_cuda_rare_step {
     uint64_t used;            /* so the replay of this number, of those that were launched, */
     int64_t step;             /* in which it is this step, must be over before it is used again */
 } peal_cuda_rare_step;
-
-/* At most so many are recorded: one of each, then in turn those that print, up to so many alike. */
-enum { PEAL_CUDA_RARE_STEPS = 24, PEAL_CUDA_RARE_ALIKE = 8 };
 
 typedef struct peal_cuda_rare_steps {
     peal_cuda_rare_step of[PEAL_CUDA_RARE_STEPS];
@@ -73,7 +78,7 @@ typedef struct peal_cuda_graphs {
     peal_cuda_sink sink;                 /* of emission, while steps are recorded */
     int64_t steps;                       /* K, the steps of a recording */
     int slots;                           /* buffer slots of rows, with a recording each: 1 or 2 */
-    CUgraph graph[PEAL_CUDA_RECORDINGS]; /* by slot; then of pieces */
+    CUgraph graph[PEAL_CUDA_RECORDINGS]; /* by slot */
     CUgraphExec exec[PEAL_CUDA_RECORDINGS];
     peal_cuda_row *row[2]; /* by slot: the rows that a replay prints */
     unsigned rows;         /* how many these are */
@@ -162,6 +167,12 @@ void peal_cuda_counts_choose(peal_cuda_plan *plan, const peal_walk *begin, int64
 /* recording.c: destroys what a slot has of a graph, so that it can be recorded anew. */
 void peal_cuda_recording_free(peal_cuda_plan *plan, int slot);
 
+/* recording.c: records steps that begin with the walks at `begin` (by rank) into a slot behind the
+ * whole recordings, which has none yet. *made: false where the driver has no room for it; the mode
+ * goes without. */
+peal_status peal_cuda_recording_try(peal_cuda_plan *plan, int slot, const peal_walk *begin,
+                                    int64_t steps, bool *made);
+
 /* recording.c: called when the plan is created. Records K iterations and has the engine build them.
  * What fails has been reported (PEAL_E_GRAPH_MODE_NOT_APPLICABLE, or the engine's own reports). */
 peal_status peal_cuda_graphs_create(peal_cuda_plan *plan);
@@ -172,6 +183,8 @@ void peal_cuda_graphs_destroy(peal_cuda_plan *plan);
 bool peal_cuda_graphs_run(peal_cuda_plan *plan);
 
 /* pieces.c */
+/* Whether recordings beside the whole one are possible and worth while. */
+bool peal_cuda_pieces_can_be(const peal_cuda_plan *plan);
 /* Whether there are pieces, if the period has so many steps, of so many launches each. */
 bool peal_cuda_pieces_fit(const peal_cuda_plan *plan, int64_t period, double launches);
 /* Once the whole recording has been made: which pieces there are. Their begins are not set yet. */
@@ -207,6 +220,15 @@ void peal_cuda_moment_advance(peal_cuda_plan *plan, int64_t from, int64_t steps)
 bool peal_cuda_rare_steps_record(peal_cuda_plan *plan);
 /* Once the recording is built: there are none, if the engine has had no room for sections. */
 void peal_cuda_rare_steps_settle(peal_cuda_plan *plan);
+/* There are none. */
+void peal_cuda_rare_steps_clear(peal_cuda_plan *plan);
+/* Keeps what the step is that the walks are at, and what it changes, in a new one; the walks go on
+ * by it. False: they need the device. */
+bool peal_cuda_rare_step_look_at(peal_cuda_plan *plan, peal_cuda_rare_step *step);
+/* Makes it one of those that are recorded, in whose turn `first` rows of others come before its
+ * own.
+ */
+void peal_cuda_rare_step_keep(peal_cuda_plan *plan, peal_cuda_rare_step *step, unsigned first);
 /* The one that a rank's step is now, whose rows have the freest place; NULL: none is. */
 peal_cuda_rare_step *peal_cuda_rare_step_find(peal_cuda_plan *plan);
 /* The walks go on by that step. */
@@ -215,6 +237,10 @@ void peal_cuda_rare_step_advance(peal_cuda_plan *plan, const peal_cuda_rare_step
 void peal_cuda_rare_steps_rows_out(peal_cuda_plan *plan, uint64_t replay);
 /* The section that counts so many steps; -1: there is none. */
 int peal_cuda_rare_steps_count(const peal_cuda_plan *plan, int64_t steps);
+
+/* rare_graphs.c: once there are pieces: records rare steps of the run by themselves, where the
+ * engine has no sections and recordings print nothing. */
+peal_status peal_cuda_rare_graphs_record(peal_cuda_plan *plan);
 
 /* parts.c: runs plan->run->steps iterations, if there are moments: by launches of parts of the
  * recording, with rare steps between them, and step by step where none fits. False: failed. */

@@ -326,15 +326,15 @@ typedef struct choice {
 } choice;
 
 /* How an engine replays a choice: in parts, which begin and end amid the recording, or with pieces
- * before and behind it. */
+ * before and behind it, and with rare steps as recordings of their own. */
 typedef struct replay_kind {
-    bool is_kernel, prints, in_parts, in_pieces;
+    bool is_kernel, prints, in_parts, in_pieces, has_rare;
 } replay_kind;
 
 /* What the steps of a run cost beside the same number of steps in one replay. */
 static double cost_of(const gaps *g, const choice *c, const replay_kind *kind)
 {
-    int64_t replayed = 0, breaks = 0, launches = 0, rounds = 0;
+    int64_t replayed = 0, usual = 0, breaks = 0, launches = 0, rounds = 0;
 
     for (int i = 0; i < g->count; i++) {
         int64_t step = g->of[i].from, length = g->of[i].to - step;
@@ -354,6 +354,11 @@ static double cost_of(const gaps *g, const choice *c, const replay_kind *kind)
         breaks += count > 0;
         launches += kind->prints ? count : count > 0; /* a launch is of one recording at most */
         replayed += kind->in_parts || kind->in_pieces ? length : count * c->steps;
+        usual += length;
+    }
+    if (kind->has_rare) {
+        rounds += g->end - usual;
+        replayed += g->end - usual;
     }
     double of_kernel =
         cost_of_break * (double)breaks + cost_of_launch * (double)(launches - breaks);
@@ -374,7 +379,8 @@ static void choose_multiple(peal_cuda_plan *plan, const gaps *g, int64_t longest
     bool prints = most_steps(plan, 1) < MOST_STEPS;
     replay_kind kind = {.is_kernel = plan->engine->most_rounds != NULL,
                         .prints = prints,
-                        .in_pieces = !prints && peal_cuda_pieces_fit(plan, c->period, c->launches)};
+                        .in_pieces = !prints && peal_cuda_pieces_fit(plan, c->period, c->launches),
+                        .has_rare = !prints && peal_cuda_pieces_can_be(plan)};
     choice now = *c;
 
     most = recorded < most ? recorded : most;

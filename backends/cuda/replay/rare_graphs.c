@@ -1,0 +1,97 @@
+/* Rare steps as recordings of their own, for an engine without sections (a CUDA graph): a step in
+ * which a rare condition is not as usual is one launch, like those between. */
+#include "backends/cuda/lower/predicate.h"
+#include "backends/cuda/replay/replay.h"
+
+/* Rare steps that are looked at before the end of the run, and operations that are walked for it.
+ */
+enum { MOST_LOOKED_AT = 96, MOST_WALKED = 1 << 20 };
+
+/* Records the step, which has been looked at; *made: false where there is no room for it, or for
+ * its rows. The walks are behind it. */
+static peal_status record(peal_cuda_plan *plan, peal_cuda_rare_step *step, bool *made)
+{
+    peal_cuda_rare_steps *rare = &plan->graphs->rare;
+    unsigned first = rare->rows;
+
+    *made = rare->count < PEAL_CUDA_RARE_STEPS && first + step->rows <= PEAL_CUDA_ROWS / 2;
+    if (!*made)
+        return PEAL_STATUS_OK;
+    step->section = PEAL_CUDA_FIRST_RARE + rare->count;
+    peal_status status = peal_cuda_recording_try(plan, step->section, step->begin, 1, made);
+    if (*made)
+        peal_cuda_rare_step_keep(plan, step, first);
+    return status;
+}
+
+/* The walks go on to `step`, which no rare condition is met before. False: they need the device. */
+static bool go_on_to(peal_cuda_plan *plan, int64_t step)
+{
+    for (int r = 0; r < plan->rank_count; r++)
+        while (plan->rank[r].walk.counter[0] < step)
+            if (!peal_cuda_advance_walk_only(&plan->rank[r]))
+                return false;
+    return true;
+}
+
+/* Records each kind once, as they come in the run. */
+static peal_status record_kinds(peal_cuda_plan *plan)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+    int64_t end = peal_cuda_steps_of_run(plan), ops = plan->rank[0].schedule->op_count + 1;
+    int64_t last = graphs->begin[0].counter[0] + MOST_WALKED / ops / plan->rank_count;
+    peal_status status = PEAL_STATUS_OK;
+
+    end = end < last ? end : last;
+    for (int looked_at = 0; looked_at < MOST_LOOKED_AT && !status; looked_at++) {
+        int64_t here = plan->rank[0].walk.counter[0];
+        int64_t next = peal_cuda_step_conditions_next(&graphs->conditions, here, end);
+        peal_cuda_rare_step step;
+        bool made = true;
+        if (next >= end || !go_on_to(plan, next))
+            return PEAL_STATUS_OK;
+        const peal_cuda_rare_step *known = peal_cuda_rare_step_find(plan);
+        if (known || peal_cuda_step_conditions_moves_file(&graphs->conditions, next)) {
+            if (!go_on_to(plan, next + 1))
+                return PEAL_STATUS_OK;
+            continue;
+        }
+        if (!peal_cuda_rare_step_look_at(plan, &step))
+            return PEAL_STATUS_OK;
+        status = record(plan, &step, &made);
+        if (!made)
+            return status;
+    }
+    return status;
+}
+
+/* Records those again that print, in turn: their rows have one place each. */
+static peal_status record_copies(peal_cuda_plan *plan)
+{
+    peal_cuda_rare_steps *rare = &plan->graphs->rare;
+    int count = rare->count;
+    peal_status status = PEAL_STATUS_OK;
+    bool made = true;
+
+    for (int copy = 1; copy < PEAL_CUDA_RARE_ALIKE; copy++)
+        for (int i = 0; i < count && made && !status; i++) {
+            peal_cuda_rare_step step = rare->of[i];
+            if (step.rows > 0)
+                status = record(plan, &step, &made);
+        }
+    return status;
+}
+
+peal_status peal_cuda_rare_graphs_record(peal_cuda_plan *plan)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+
+    if (plan->engine->begin_section)
+        return PEAL_STATUS_OK;
+    peal_cuda_rare_steps_clear(plan);
+    if (graphs->rows > 0 || !peal_cuda_pieces_can_be(plan))
+        return PEAL_STATUS_OK;
+    peal_cuda_walks_go_to(plan, graphs->begin);
+    peal_status status = record_kinds(plan);
+    return status ? status : record_copies(plan);
+}
