@@ -7,6 +7,11 @@
  */
 enum { MOST_LOOKED_AT = 96, MOST_WALKED = 1 << 20 };
 
+/* Steps of more launches take the device so long that the host has enqueued a rare one meanwhile,
+ * and the begin of two graphs takes longer than its launches one by one
+ * (bench/results/2026-11-29-gpu-rare-graphs.txt: gains at 2 to 4 launches, a loss at 10). */
+static const double most_launches = 8;
+
 /* Records the step, which has been looked at; *made: false where there is no room for it, or for
  * its rows. The walks are behind it. */
 static peal_status record(peal_cuda_plan *plan, peal_cuda_rare_step *step, bool *made)
@@ -82,6 +87,11 @@ static peal_status record_copies(peal_cuda_plan *plan)
     return status;
 }
 
+bool peal_cuda_rare_graphs_fit(const peal_cuda_plan *plan, double launches)
+{
+    return launches <= most_launches && peal_cuda_pieces_can_be(plan);
+}
+
 peal_status peal_cuda_rare_graphs_record(peal_cuda_plan *plan)
 {
     peal_cuda_graphs *graphs = plan->graphs;
@@ -89,7 +99,7 @@ peal_status peal_cuda_rare_graphs_record(peal_cuda_plan *plan)
     if (plan->engine->begin_section)
         return PEAL_STATUS_OK;
     peal_cuda_rare_steps_clear(plan);
-    if (graphs->rows > 0 || !peal_cuda_pieces_can_be(plan))
+    if (graphs->rows > 0 || !peal_cuda_rare_graphs_fit(plan, graphs->launches))
         return PEAL_STATUS_OK;
     peal_cuda_walks_go_to(plan, graphs->begin);
     peal_status status = record_kinds(plan);

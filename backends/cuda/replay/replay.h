@@ -238,8 +238,11 @@ void peal_cuda_rare_steps_rows_out(peal_cuda_plan *plan, uint64_t replay);
 /* The section that counts so many steps; -1: there is none. */
 int peal_cuda_rare_steps_count(const peal_cuda_plan *plan, int64_t steps);
 
-/* rare_graphs.c: once there are pieces: records rare steps of the run by themselves, where the
- * engine has no sections and recordings print nothing. */
+/* rare_graphs.c */
+/* Whether rare steps may be recorded by themselves, if steps have so many launches each. */
+bool peal_cuda_rare_graphs_fit(const peal_cuda_plan *plan, double launches);
+/* Once there are pieces: records those of the run, where the engine has no sections, and recordings
+ * print nothing. */
 peal_status peal_cuda_rare_graphs_record(peal_cuda_plan *plan);
 
 /* parts.c: runs plan->run->steps iterations, if there are moments: by launches of parts of the

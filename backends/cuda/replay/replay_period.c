@@ -380,7 +380,7 @@ static void choose_multiple(peal_cuda_plan *plan, const gaps *g, int64_t longest
     replay_kind kind = {.is_kernel = plan->engine->most_rounds != NULL,
                         .prints = prints,
                         .in_pieces = !prints && peal_cuda_pieces_fit(plan, c->period, c->launches),
-                        .has_rare = !prints && peal_cuda_pieces_can_be(plan)};
+                        .has_rare = !prints && peal_cuda_rare_graphs_fit(plan, c->launches)};
     choice now = *c;
 
     most = recorded < most ? recorded : most;
