@@ -25,14 +25,17 @@ bool piece_wants_direct(const common_input *c, const rank_view *receiver, int se
     if (array >= c->graph->array_count || c->graph->arrays[array].kind != PEAL_ARRAY_FIELD ||
         c->graph->arrays[array].data || piece->array != array)
         return false;
-    int64_t run = (int64_t)peal_type_bytes(array_type(c, array));
+    const channel_transport *transport =
+        channel_transport_between(&c->machine, sender, receiver->rank);
+    int64_t run = (int64_t)peal_type_bytes(array_type(c, array)), runs = 1;
     const peal_box *stored = &receiver->layout[array].stored;
+    bool is_one = true;
     for (int k = 0; k < PEAL_AXES; k++) { /* contiguous bytes in the receiver's memory */
-        run *= piece->target_extent[k];
-        if (piece->target_extent[k] != stored->hi[k] - stored->lo[k])
-            break;
+        *(is_one ? &run : &runs) *= piece->target_extent[k];
+        is_one = is_one && piece->target_extent[k] == stored->hi[k] - stored->lo[k];
     }
-    return run >= channel_transport_between(&c->machine, sender, receiver->rank)->in_place_bytes;
+    return run >= transport->in_place_bytes ||
+           (c->machine.accelerator && runs <= transport->in_place_runs);
 }
 
 typedef struct replay {

@@ -8,4 +8,4 @@ static bool reaches(const peal_machine *machine, int from, int to)
            peal_machine_share_host(machine, from, to);
 }
 
-const channel_transport channel_p2p = {PEAL_TRANSPORT_P2P, reaches, 256};
+const channel_transport channel_p2p = {PEAL_TRANSPORT_P2P, reaches, 256, 1 << 14};

@@ -6,4 +6,4 @@ static bool reaches(const peal_machine *machine, int from, int to)
     return peal_machine_process(machine, from) == peal_machine_process(machine, to);
 }
 
-const channel_transport channel_self = {PEAL_TRANSPORT_SELF, reaches, 256};
+const channel_transport channel_self = {PEAL_TRANSPORT_SELF, reaches, 256, 1 << 14};

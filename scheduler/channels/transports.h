@@ -15,6 +15,10 @@ typedef struct channel_transport {
     /* Contiguous bytes from which on a face is stored in place; shorter runs are packed, since each
      * would fetch a cache line of the receiver for a few bytes. */
     int64_t in_place_bytes;
+    /* So many shorter runs are stored in place all the same where ranks have accelerators: a launch
+     * that unpacks takes longer (NVLink: than some 30 000 runs of one element,
+     * bench/results/2026-11-29-gpu-strided-faces.txt). */
+    int64_t in_place_runs;
 } channel_transport;
 
 extern const channel_transport channel_self, channel_p2p, channel_shm, channel_staged, channel_tcp,
