@@ -113,10 +113,10 @@ static bool record(peal_cuda_plan *plan, int slot, const peal_walk *begin, int64
 {
     peal_cuda_counts_choose(plan, begin, steps);
     peal_cuda_walks_go_to(plan, begin);
-    /* Rows of rare steps lie one behind the other. */
-    bool is_rare = slot >= PEAL_CUDA_FIRST_RARE;
-    plan->run->mailbox.recorded_slot = is_rare ? 0 : (unsigned)slot;
-    plan->run->mailbox.recorded_rows = is_rare ? plan->graphs->rare.rows : 0;
+    /* Rows of rare steps lie one behind the other; pieces print none. */
+    bool is_whole = slot < PEAL_CUDA_FIRST_PIECE;
+    plan->run->mailbox.recorded_slot = is_whole ? (unsigned)slot : 0;
+    plan->run->mailbox.recorded_rows = is_whole ? 0 : plan->graphs->rare.rows;
     *result = plan->engine->begin(plan, slot);
     if (*result)
         return true;

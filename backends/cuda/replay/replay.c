@@ -92,14 +92,17 @@ static void sleep_until_nearly_done(peal_cuda_plan *plan, uint64_t last)
     /* Sleeps end some 60 us late. */
     static const double late = 6e-5, shortest = 1e-5, longest = 0.02, most = 0.9;
     peal_cuda_graphs *graphs = plan->graphs;
+    CUevent done = graphs->done[(last - 1) % REPLAYS_AHEAD];
     int64_t seen = steps_on_device(plan), before = seen > graphs->first ? seen : graphs->first;
     double begin = peal_clock_s();
     double left = most * time_left(graphs, before, end_of(graphs, last), begin) - late;
 
     left = left < longest ? left : longest;
-    if (graphs->stops || left < shortest)
+    if (graphs->stops || left < shortest || plan->driver->cuEventQuery_(done) == CUDA_SUCCESS)
         return;
     peal_clock_sleep((int64_t)(left * 1e9));
+    if (plan->driver->cuEventQuery_(done) == CUDA_SUCCESS)
+        graphs->rate *= 2; /* who has slept too long does not know how much faster the device is */
     int64_t steps = steps_on_device(plan) - before - graphs->report;
     double rate = (double)steps / (peal_clock_s() - begin);
     graphs->rate = rate > graphs->rate ? rate : graphs->rate;
@@ -205,14 +208,15 @@ static int slot_of_rows(const peal_cuda_graphs *graphs)
     return (int)(graphs->launched % (uint64_t)graphs->slots);
 }
 
-/* Launches a replay of graphs->span steps. slot: -1, or the short recording that is launched. */
-static bool replay(peal_cuda_plan *plan, int64_t first_step, int slot)
+/* Launches a replay of graphs->span steps. piece: the slot of a short recording; -1: of the whole
+ * one. */
+static bool replay(peal_cuda_plan *plan, int64_t first_step, int piece)
 {
     peal_cuda_graphs *graphs = plan->graphs;
 
     if (!begin_replay(plan, first_step, graphs->span, 0))
         return false;
-    slot = slot < 0 ? slot_of_rows(graphs) : slot;
+    int slot = piece < 0 ? slot_of_rows(graphs) : piece;
     return mark_replay(plan, plan->engine->launch(plan, slot, graphs->rounds));
 }
 
@@ -408,8 +412,11 @@ static bool run_between(peal_cuda_plan *plan, int64_t left, int64_t *steps)
     if (rare)
         return run_rare(plan, rare);
     /* Rows of single steps come behind those of the replays before. */
-    return (!peal_cuda_replay_prints(graphs) || peal_cuda_replay_finish(plan)) &&
-           peal_cuda_run_steps(plan, 1);
+    for (int i = 0; i < graphs->rare.count; i++)
+        while (graphs->finished < graphs->rare.of[i].used)
+            if (!peal_cuda_replay_finish_oldest(plan))
+                return false;
+    return peal_cuda_run_steps(plan, 1);
 }
 
 bool peal_cuda_graphs_run(peal_cuda_plan *plan)

@@ -60,7 +60,7 @@ typedef struct peal_cuda_rare_step {
     bool *truth;              /* by condition: whether it is rare and holds */
     peal_cuda_row *row;       /* that it prints: they have one place, */
     unsigned rows;            /* once it is recorded; before, how many it will print */
-    uint64_t used;            /* so the replay of this number, of those that were launched, */
+    uint64_t used;            /* so the replay of this number (0: none), of those launched, */
     int64_t step;             /* in which it is this step, must be over before it is used again */
 } peal_cuda_rare_step;
 
@@ -157,9 +157,9 @@ void peal_cuda_walks_go_to(peal_cuda_plan *plan, const peal_walk *begin);
 bool peal_cuda_walk_to(peal_cuda_plan *plan, int64_t step);
 
 /* counts.c */
-/* Behind which of `steps` steps a recording counts: the last one, and before it so often that no
- * more than `most` are uncounted, nor at most half as many; of steps that will do the one with the
- * most operations, the latest of several. counts: all false before. */
+/* Behind which of `steps` steps a recording counts: the last one, and before it so that a count is
+ * at most `most` steps behind the one before, and more than half as many; of these the step with
+ * the most operations, the latest of several. counts: all false before. */
 void peal_cuda_counts_place(const uint64_t *operations, int64_t steps, int64_t most, bool *counts);
 /* Chooses for the recording that is about to be made. The walks go on. begin: by rank. */
 void peal_cuda_counts_choose(peal_cuda_plan *plan, const peal_walk *begin, int64_t steps);
