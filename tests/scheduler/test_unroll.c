@@ -51,6 +51,8 @@ typedef struct scheduled {
     const peal_schedule *schedule[RANKS];
 } scheduled;
 
+static bool on_gpus; /* the next graphs are run by one GPU a rank */
+
 static void schedule_graph(scheduled *s, random_graph *random, uint64_t seed, peal_mode mode)
 {
     const peal_graph_data *graph;
@@ -60,6 +62,11 @@ static void schedule_graph(scheduled *s, random_graph *random, uint64_t seed, pe
                                 .processes = 1,
                                 .workers = 2,
                                 .cache_bytes = 1 << 18};
+    if (on_gpus) { /* which store halos in place that the CPU packs */
+        s->machine.processes = s->machine.ranks;
+        s->machine.accelerator = true;
+        s->machine.path = PEAL_PATH_VMM;
+    }
     peal_status status =
         peal_graph_resolve(random_graph_builder(s->random), s->diagnostics, &graph);
     if (!status)
@@ -244,6 +251,18 @@ static void test_fused_schedules_order_all_conflicts(void **state)
         check_seed(failed_once[i], PEAL_MODE_FUSED, NULL);
 }
 
+static void test_gpus_order_all_conflicts(void **state)
+{
+    static const peal_mode modes[] = {PEAL_MODE_FUSED, PEAL_MODE_GRAPH, PEAL_MODE_STREAM};
+    score sum = {.tried = {0}};
+    (void)state;
+    on_gpus = true;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++)
+        check_seed(seed, modes[seed % 3], seed <= MUTATED_SEEDS ? &sum : NULL);
+    on_gpus = false;
+    assert_true(sum.noticed[NO_CARRYING] > 0);
+}
+
 /* Graphs that went wrong once: loops in setup, tiles that touch other elements after a swap, and a
  * message that carries a credit for what is used under the other name of a swap. */
 static const struct {
@@ -412,6 +431,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fused_schedules_order_all_conflicts),
+        cmocka_unit_test(test_gpus_order_all_conflicts),
         cmocka_unit_test(test_twins_order_all_conflicts),
         cmocka_unit_test(test_dependences_left_to_others),
         cmocka_unit_test(test_graphs_that_went_wrong_once),

@@ -339,6 +339,17 @@ class Executor(unittest.TestCase):
         self.assertEqual(found, 0, err)
         self.assertEqual(([row["step"] for row in data["rows"]], data["modes"][0]["steps_replayed"]), ([300], 399))
 
+    def test_graphs_of_rare_steps_are_bounded(self):
+        """A step of many operations, or of more rows than there is room for, is run singly; those behind it are not."""
+        spec = ("peal: 1\nname: heavy\nbuffers: {n: {type: i64, keep: true}, m: {type: i64, keep: true}}\nrepeat: 451\nstep:\n"
+                "  - {set: n, value: n + step}\n  - {repeat: 20000, when: step == 256, step: [{set: m, value: m + 1}]}\n"
+                "  - {repeat: 140, as: k, when: step == 321, step: [{print: {k: k}}]}\n  - {print: {n: n}, when: step == 386}\n")
+        env = common.environment(LD_LIBRARY_PATH=STANDIN, STANDIN_SMS="3")
+        found, data, err = common.peal_json("run", "-", "-n", "1", "--backend", "cuda", "--mode", "graph", "--json", stdin=spec, env=env)
+        self.assertEqual(found, 0, err)
+        self.assertEqual([row["step"] for row in data["rows"]], [321] * 140 + [386])
+        self.assertEqual(data["modes"][0]["steps_replayed"], 449)
+
     def test_samples_as_typed_are_replayed(self):
         """Reports, short runs and odd sizes leave no fast path."""
         env = common.environment(LD_LIBRARY_PATH=STANDIN, STANDIN_DEVICES="2", XDG_CACHE_HOME=CACHE)
