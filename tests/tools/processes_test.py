@@ -1,5 +1,6 @@
 # Processes that die, hang, stop or leave without a word, and launchers that do: every job ends with a cause and a code,
 # and nothing of it is left.
+import contextlib
 import ctypes
 import os
 import re
@@ -73,7 +74,8 @@ class Processes(unittest.TestCase):
     def end(job):
         for pid in [*descendants(job.pid), job.pid]:
             if is_alive(pid):
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+                    os.kill(pid, signal.SIGKILL)
         job.communicate()
 
     # ---- leaving without a word ----
