@@ -47,10 +47,9 @@ typedef struct peal_cuda_piece {
     state_change *change; /* by rank */
 } peal_cuda_piece;
 
-/* A rare step that is recorded, for all steps in which everything that its launches hold as
- * constants is the same: as a section of the recording (rare_steps.c), or by itself
- * (rare_graphs.c).
- */
+/* A rare step that is recorded, as a section of the recording (rare_steps.c) or by itself
+ * (rare_graphs.c), for all steps in which everything that its launches hold as constants is the
+ * same. */
 typedef struct peal_cuda_rare_step {
     int section;              /* or the slot */
     peal_walk *begin;         /* by rank: the state at it */
@@ -183,7 +182,7 @@ void peal_cuda_graphs_destroy(peal_cuda_plan *plan);
 bool peal_cuda_graphs_run(peal_cuda_plan *plan);
 
 /* pieces.c */
-/* Whether recordings beside the whole one are possible and worth while. */
+/* Whether there can be recordings beside the whole one: pieces, and rare steps (rare_graphs.c). */
 bool peal_cuda_pieces_can_be(const peal_cuda_plan *plan);
 /* Whether there are pieces, if the period has so many steps, of so many launches each. */
 bool peal_cuda_pieces_fit(const peal_cuda_plan *plan, int64_t period, double launches);
@@ -225,9 +224,7 @@ void peal_cuda_rare_steps_clear(peal_cuda_plan *plan);
 /* Keeps what the step is that the walks are at, and what it changes, in a new one; the walks go on
  * by it. False: they need the device. */
 bool peal_cuda_rare_step_look_at(peal_cuda_plan *plan, peal_cuda_rare_step *step);
-/* Makes it one of those that are recorded, in whose turn `first` rows of others come before its
- * own.
- */
+/* Makes it one of those that are recorded; its rows are those from number `first` on. */
 void peal_cuda_rare_step_keep(peal_cuda_plan *plan, peal_cuda_rare_step *step, unsigned first);
 /* The one that a rank's step is now, whose rows have the freest place; NULL: none is. */
 peal_cuda_rare_step *peal_cuda_rare_step_find(peal_cuda_plan *plan);
