@@ -29,9 +29,7 @@ static void count_operations(peal_cuda_rank *rank, const peal_walk *begin, int64
     for (int64_t s = 0; s < steps; s++, before = all) {
         if (!peal_cuda_advance_walk_only(rank))
             return;
-        all = 0;
-        for (int i = 0; i < rank->schedule->op_count; i++)
-            all += rank->walk.passed[i] - begin->passed[i];
+        all = peal_cuda_ops_since(rank, begin);
         operations[s] = all - before;
     }
 }

@@ -12,9 +12,6 @@
 
 #include <string.h>
 
-/* Rare steps that are looked at, before the end of the run. */
-enum { MOST_LOOKED_AT = 96 };
-
 /* ---- what a step changes ---- */
 
 /* One of the step that the walks are at. */
@@ -218,24 +215,32 @@ static void wait_again(peal_cuda_plan *plan, const peal_cuda_rare_step *step)
     }
 }
 
-/* Records those again that print, in turn: their rows have one place each. */
-static bool record_copies(peal_cuda_plan *plan)
+void peal_cuda_rare_steps_copy(peal_cuda_plan *plan,
+                               bool (*again)(peal_cuda_plan *plan, peal_cuda_rare_step *step,
+                                             void *user),
+                               void *user)
 {
     peal_cuda_rare_steps *rare = &plan->graphs->rare;
     int count = rare->count;
-    bool ok = true;
 
-    for (int copy = 1; copy < PEAL_CUDA_RARE_ALIKE && ok; copy++)
-        for (int i = 0; i < count && ok; i++) {
+    for (int copy = 1; copy < PEAL_CUDA_RARE_ALIKE; copy++)
+        for (int i = 0; i < count; i++) {
             peal_cuda_rare_step step = rare->of[i];
-            if (step.rows == 0)
-                continue;
-            peal_cuda_walks_go_to(plan, step.begin);
-            wait_again(plan, &step);
-            ok = record(plan, &step);
-            forget_waits(plan);
+            if (step.rows > 0 && !again(plan, &step, user))
+                return;
         }
-    return ok;
+}
+
+/* user: a bool, false if it has failed. */
+static bool record_again(peal_cuda_plan *plan, peal_cuda_rare_step *step, void *user)
+{
+    bool *ok = user;
+
+    peal_cuda_walks_go_to(plan, step->begin);
+    wait_again(plan, step);
+    *ok = record(plan, step);
+    forget_waits(plan);
+    return *ok;
 }
 
 /* Goes on by the rare step that the run is at, and records it if it is a new one. False: failed. */
@@ -273,7 +278,7 @@ static bool record_steps(peal_cuda_plan *plan)
     int64_t end = peal_cuda_steps_of_run(plan);
     bool goes_on = true;
 
-    for (int looked_at = 0; looked_at < MOST_LOOKED_AT && goes_on;) {
+    for (int looked_at = 0; looked_at < PEAL_CUDA_RARE_LOOKED_AT && goes_on;) {
         int64_t here = plan->rank[0].walk.counter[0];
         int64_t next = peal_cuda_step_conditions_next(&graphs->conditions, here, end);
         if (next >= end || graphs->rare.count == PEAL_CUDA_RARE_STEPS)
@@ -322,8 +327,10 @@ bool peal_cuda_rare_steps_record(peal_cuda_plan *plan)
         !plan->engine->begin_section)
         return true;
     peal_cuda_walks_go_to(plan, graphs->begin);
-    return record_steps(plan) && record_copies(plan) &&
-           (graphs->rare.count == 0 || record_counts(plan));
+    bool ok = record_steps(plan);
+    if (ok)
+        peal_cuda_rare_steps_copy(plan, record_again, &ok);
+    return ok && (graphs->rare.count == 0 || record_counts(plan));
 }
 
 void peal_cuda_rare_steps_settle(peal_cuda_plan *plan)

@@ -27,8 +27,8 @@ typedef struct peal_cuda_moment {
 } peal_cuda_moment;
 
 /* Rare steps of which there are recordings: one of each kind, then in turn those that print, up to
- * so many alike. */
-enum { PEAL_CUDA_RARE_STEPS = 24, PEAL_CUDA_RARE_ALIKE = 8 };
+ * so many alike. So many are looked at, before the end of the run. */
+enum { PEAL_CUDA_RARE_STEPS = 24, PEAL_CUDA_RARE_ALIKE = 8, PEAL_CUDA_RARE_LOOKED_AT = 96 };
 
 /* At most so many short recordings beside the whole ones, of at most so many steps. Slots of
  * recordings: whole ones, pieces, rare steps. */
@@ -138,6 +138,8 @@ bool peal_cuda_is_period(const peal_cuda_rank *rank, const peal_walk *begin, int
 
 /* How many steps the run has, as far as choices need it; a guess where that is not known. */
 int64_t peal_cuda_steps_of_run(const peal_cuda_plan *plan);
+/* How many ops a rank's walk has passed since `begin`. */
+uint64_t peal_cuda_ops_since(const peal_cuda_rank *rank, const peal_walk *begin);
 /* How many rows the steps print that the walks have made since. begin: by rank. */
 uint64_t peal_cuda_rows_since(const peal_cuda_plan *plan, const peal_walk *begin);
 
@@ -226,6 +228,12 @@ void peal_cuda_rare_steps_clear(peal_cuda_plan *plan);
 bool peal_cuda_rare_step_look_at(peal_cuda_plan *plan, peal_cuda_rare_step *step);
 /* Makes it one of those that are recorded; its rows are those from number `first` on. */
 void peal_cuda_rare_step_keep(peal_cuda_plan *plan, peal_cuda_rare_step *step, unsigned first);
+/* Has those recorded again that print, in turn, since their rows have one place each; until
+ * `again` says no. */
+void peal_cuda_rare_steps_copy(peal_cuda_plan *plan,
+                               bool (*again)(peal_cuda_plan *plan, peal_cuda_rare_step *step,
+                                             void *user),
+                               void *user);
 /* The one that a rank's step is now, whose rows have the freest place; NULL: none is. */
 peal_cuda_rare_step *peal_cuda_rare_step_find(peal_cuda_plan *plan);
 /* The walks go on by that step. */

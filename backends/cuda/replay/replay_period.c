@@ -130,8 +130,7 @@ static int64_t find_period(peal_cuda_plan *plan, int64_t most, const char **reas
     return 0;
 }
 
-/* How many ops a rank's walk has passed since `begin`. */
-static uint64_t ops_since(const peal_cuda_rank *rank, const peal_walk *begin)
+uint64_t peal_cuda_ops_since(const peal_cuda_rank *rank, const peal_walk *begin)
 {
     uint64_t count = 0;
 
@@ -440,7 +439,7 @@ static void try_choice(peal_cuda_plan *plan, choice *c, const char **reason)
         return;
     c->launches = (double)launches_since(plan) / (double)c->period;
     const peal_cuda_rank *rank = &plan->rank[0];
-    uint64_t ops = rank->predicates->any ? ops_since(rank, &graphs->begin[0]) : 0;
+    uint64_t ops = rank->predicates->any ? peal_cuda_ops_since(rank, &graphs->begin[0]) : 0;
     int64_t least = least_steps(plan, c->period, ops, reason);
     if (most_steps(plan, c->period) < c->period)
         *reason = "steps until all comes round print more than 128 rows: print less often";
