@@ -31,7 +31,10 @@ bool piece_wants_direct(const common_input *c, const rank_view *receiver, int se
     const peal_box *stored = &receiver->layout[array].stored;
     bool is_one = true;
     for (int k = 0; k < PEAL_AXES; k++) { /* contiguous bytes in the receiver's memory */
-        *(is_one ? &run : &runs) *= piece->target_extent[k];
+        if (is_one)
+            run *= piece->target_extent[k];
+        else
+            runs *= piece->target_extent[k];
         is_one = is_one && piece->target_extent[k] == stored->hi[k] - stored->lo[k];
     }
     return run >= transport->in_place_bytes ||

@@ -444,6 +444,20 @@ step:
             split = {line.split("LAUNCH ")[1].split()[0] for line in out.splitlines() if "(border)" in line}
             self.assertEqual(split, apart, (x_is_periodic, n, ranks, mode))
 
+    def test_gpus_store_strided_faces_in_place(self):
+        """Up to 16384 runs of a face, between processes and within one; CPUs pack them, and so does who shares no memory."""
+        if "cuda" not in peal_json("version", "--json")[1]["backends"]:
+            self.skipTest("built without CUDA's headers")
+        spec = ("peal: 1\nname: f\ntopology: {dims: [2, 1]}\nparams: {n: 8}\nkernels: " + os.path.join(ROOT, "tests/gpu/specs/spread.c") +
+                "\nfields: {a: {type: f32, size: [8, n], halo: 1}, b: {like: a}}\nrepeat: 9\nstep:\n"
+                "  - {task: relax, box: a, read: {a: {star: 1}}, write: b}\n  - {exchange: {b: {star: 1}}}\n  - {swap: [a, b]}\n")
+        for runs, staged, words in ((16384, 0, ("--backend", "cuda")), (16385, 1, ("--backend", "cuda")),
+                                    (16384, 0, ("--backend", "cuda", "--processes", "1")), (16384, 1, ("--backend", "host")),
+                                    (16384, 1, ("--backend", "cuda", "--transport", "shm"))):
+            code, out, err = peal("plan", "-", "-n", "2", "--set", f"n={runs - 2}", "--mode", "fused", "--rank", "0", *words, stdin=spec)  # and a wall at each end
+            self.assertEqual(code, 0, err)
+            self.assertRegex(out, rf"out exchange b@\d+ 0->1 .* in 1 piece \({staged} staged\)", (runs, words))
+
     def test_backends_are_described_without_a_device(self):
         """plan, check and explain show what would run on GPUs, wherever they run."""
         if "cuda" not in peal_json("version", "--json")[1]["backends"]:
