@@ -3,6 +3,7 @@
  * sends nothing. */
 #define _GNU_SOURCE
 #include "backends/cuda/dry_plan.h"
+#include "backends/cuda/fused/deep.h"
 #include "backends/cuda/jit/compile.h"
 #include "tests/backends/check.h"
 #include "tests/backends/cuda_ptx.h"
@@ -166,6 +167,18 @@ static void chains_have_deep_rounds(void **state)
     }
 }
 
+/* Behind rounds of k steps one of fewer, as long as these are three. */
+static void what_is_left_is_a_shorter_round(void **state)
+{
+    static const struct {
+        int most, left, steps;
+    } cases[] = {{13, 97, 13}, {13, 13, 13}, {13, 12, 11}, {13, 6, 5}, {13, 4, 3},
+                 {13, 3, 3},   {13, 2, 0},   {13, 0, 0},   {3, 97, 3}, {1, 97, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_int_equal(peal_cuda_deep_round(cases[i].most, cases[i].left), cases[i].steps);
+}
+
 /* The compiler takes its time with each function: those of shaped launches are not there a second
  * time. `walls` is a task of setup alone. */
 static void what_no_launch_calls_is_not_compiled(void **state)
@@ -216,6 +229,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_has_failed_sends_nothing),
         cmocka_unit_test(images_are_stored_in_front_of_folds),
         cmocka_unit_test(chains_have_deep_rounds),
+        cmocka_unit_test(what_is_left_is_a_shorter_round),
         cmocka_unit_test(what_no_launch_calls_is_not_compiled),
     };
     root = argc > 1 ? argv[1] : ".";
