@@ -29,6 +29,7 @@ typedef struct line {
 
 typedef struct measuring {
     peal_session *session;
+    peal_transport_kind kind;
     peal_session_network *network;
     peal_network_plan *plan;
     int *first; /* by host: its first process, but for those beyond the limit */
@@ -125,8 +126,13 @@ static peal_status await(measuring *m, int pair, int size, uint64_t value)
         int64_t now = peal_clock_ns();
         if (peal_patience_is_over(&patience, now))
             return peal_report(m->session->diagnostics, PEAL_E_COLLECTIVE_STALLED, PEAL_NO_SOURCE,
-                               NULL, "a message of process %d has not come within %.3g s",
-                               m->pair[pair].process, (double)m->session->deadline_ns * 1e-9);
+                               NULL,
+                               "by %s: message %llu of %lld bytes of process %d has not come "
+                               "within %.3g s (%llu have)",
+                               peal_transport_name(m->kind), (unsigned long long)value,
+                               (long long)sizes[size], m->pair[pair].process,
+                               (double)m->session->deadline_ns * 1e-9,
+                               (unsigned long long)atomic_load(&l->taken[size]));
         if (now - begin > spin_ns)
             m->network->engine->sleep(m->network->opened, slice_ns);
     }
@@ -208,7 +214,7 @@ static peal_status measure(measuring *m, peal_host_path **out, int *count)
 peal_status peal_measure_hosts(peal_session *session, peal_transport_kind kind,
                                peal_host_path **out, int *count)
 {
-    measuring m = {.session = session};
+    measuring m = {.session = session, .kind = kind};
     int from = peal_diagnostics_count(session->diagnostics);
     *out = NULL;
     *count = 0;
