@@ -83,29 +83,29 @@ static bool begins_section(const peal_cuda_fused *fused, int item)
 
 /* For each pair of kinds: the least number of work items that lie, within a round, between a work
  * item of the first kind and the latest one of the second kind before it. So far may the second
- * one's block be behind. All blocks begin a round, and a section of the list, together. Only what
- * others do not wait for
- * (`serves`) may be behind: a block that is up to date has also read what a peer may overwrite
- * after the next message. */
+ * one's block be behind; FREE: none comes before, since all blocks begin a round, and a section of
+ * the list, together. But only what others do not wait for (`serves`) may be behind: a block that
+ * is up to date has also read what a peer may overwrite after the next message. */
 static void find_distances(order *o)
 {
     const peal_cuda_fused *fused = o->fused;
     int kinds = fused->kinds, latest[PEAL_CUDA_KINDS];
 
-    for (int k = 0; k < kinds; k++) {
-        bool serves = fused->item[fused->kind_item[k]].serves >= 0;
-        for (int i = 0; i < kinds; i++)
-            o->distance[i * kinds + k] = serves ? FREE : 0;
+    for (int i = 0; i < kinds * kinds; i++)
+        o->distance[i] = FREE;
+    for (int k = 0; k < kinds; k++)
         latest[k] = -1;
-    }
     for (int r = 0; r < fused->count; r++) {
         unsigned short *distance = &o->distance[fused->item[r].kind * kinds];
         bool begins = begins_section(fused, r);
         for (int k = 0; k < kinds && begins; k++)
             latest[k] = -1;
-        for (int k = 0; k < kinds; k++)
-            if (latest[k] >= 0 && r - latest[k] - 1 < distance[k])
-                distance[k] = (unsigned short)(r - latest[k] - 1);
+        for (int k = 0; k < kinds; k++) {
+            bool serves = fused->item[fused->kind_item[k]].serves >= 0;
+            int between = serves ? r - latest[k] - 1 : 0;
+            if (latest[k] >= 0 && between < distance[k])
+                distance[k] = (unsigned short)between;
+        }
         latest[fused->item[r].kind] = r;
     }
 }
@@ -135,17 +135,29 @@ static void find_singles(order *o, peal_arena *arena)
     }
 }
 
+/* Whether a block of [begin, end) may be farther behind, as far as has been found out. */
+static bool any_behind(const order *o, unsigned begin, unsigned end, unsigned distance)
+{
+    for (unsigned b = begin; b < end; b++)
+        if (o->behind[b] > distance)
+            return true;
+    return false;
+}
+
+/* first: of the blocks that are looked at. */
 static void look_at_kind(order *o, const peal_cuda_block_footprint *a, unsigned me, int kind,
-                         unsigned distance)
+                         unsigned distance, unsigned first)
 {
     const peal_cuda_block_footprint *block = &o->block[(size_t)kind * o->fused->grid];
 
-    for (unsigned t = 0; t < o->teams; t++) {
+    for (unsigned t = first / TEAM; t < o->teams; t++) {
         const peal_cuda_block_footprint *team = &o->team[(size_t)kind * o->teams + t];
+        unsigned begin = t * TEAM > first ? t * TEAM : first;
         unsigned end = (t + 1) * TEAM < o->fused->grid ? (t + 1) * TEAM : o->fused->grid;
-        if (!team->works || !peal_cuda_block_footprints_meet(a, team))
+        if (!team->works || !any_behind(o, begin, end, distance) ||
+            !peal_cuda_block_footprints_meet(a, team))
             continue;
-        for (unsigned b = t * TEAM; b < end; b++)
+        for (unsigned b = begin; b < end; b++)
             if (b != me && o->behind[b] > distance && block[b].works &&
                 peal_cuda_block_footprints_meet(a, &block[b]))
                 o->behind[b] = distance;
@@ -245,9 +257,11 @@ static void find_before(order *o, int kind)
         }
         for (unsigned i = 0; i < fused->grid; i++)
             o->behind[i] = FREE;
+        unsigned first = all ? fused->grid - (unsigned)fused->services : 0;
         for (int k = 0; k < fused->kinds; k++)
             if (distance[k] != FREE)
-                look_at_kind(o, &o->block[(size_t)kind * fused->grid + b], b, k, distance[k]);
+                look_at_kind(o, &o->block[(size_t)kind * fused->grid + b], b, k, distance[k],
+                             first);
         if (all)
             spare_services(o, kind);
         /* Unless partitions are fixed, another block may have run this worker's last one. */

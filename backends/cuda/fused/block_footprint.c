@@ -93,6 +93,26 @@ static void add_region(const peal_cuda_touch *touch, const int *lo, const int *h
     }
 }
 
+/* In the order that members of peal_cuda_block_footprint say. */
+static void keep_regions(const peal_cuda_region *region, peal_arena *arena,
+                         peal_cuda_block_footprint *out)
+{
+    int at = 0;
+
+    out->region = PEAL_ARENA_ARRAY(arena, peal_cuda_region, out->count + 1);
+    for (int i = 0; i < out->count; i++)
+        if (region[i].write && !region[i].word)
+            out->region[at++] = region[i];
+    out->written = at;
+    for (int i = 0; i < out->count; i++)
+        if (!region[i].write && !region[i].word)
+            out->region[at++] = region[i];
+    out->own = at;
+    for (int i = 0; i < out->count; i++)
+        if (region[i].word)
+            out->region[at++] = region[i];
+}
+
 void peal_cuda_block_footprint_find(const peal_cuda_work_item *item,
                                     peal_fused_partition *partition, peal_cuda_region *scratch,
                                     peal_arena *arena, peal_cuda_block_footprint *out)
@@ -126,8 +146,7 @@ void peal_cuda_block_footprint_find(const peal_cuda_work_item *item,
     for (int i = 0; i < launch->wait_count; i++)
         if (masks >> i & 1)
             awaited[out->awaited_count++] = launch->wait[i].word;
-    out->region = PEAL_ARENA_ARRAY(arena, peal_cuda_region, out->count + 1);
-    memcpy(out->region, scratch, (size_t)out->count * sizeof(peal_cuda_region));
+    keep_regions(scratch, arena, out);
 }
 
 void peal_cuda_block_footprint_join(const peal_cuda_block_footprint *of, unsigned count,
@@ -158,9 +177,7 @@ void peal_cuda_block_footprint_join(const peal_cuda_block_footprint *of, unsigne
     }
     for (int i = 0; i < out->count; i++)
         out->region[i].word = 0;
-    peal_cuda_region *kept = PEAL_ARENA_ARRAY(arena, peal_cuda_region, out->count + 1);
-    memcpy(kept, scratch, (size_t)out->count * sizeof(peal_cuda_region));
-    out->region = kept;
+    keep_regions(scratch, arena, out);
 }
 
 static bool awaits(const peal_cuda_block_footprint *who, CUdeviceptr word)
@@ -171,19 +188,33 @@ static bool awaits(const peal_cuda_block_footprint *who, CUdeviceptr word)
     return false;
 }
 
+static bool overlap(const peal_cuda_region *x, const peal_cuda_region *y)
+{
+    bool apart = x->space != y->space;
+
+    for (int k = 0; k < PEAL_AXES && !apart; k++)
+        apart = x->hi[k] <= y->lo[k] || y->hi[k] <= x->lo[k];
+    return !apart;
+}
+
+/* Whether b has to wait for messages that a waits for, or a for it. */
+static bool meets_messages(const peal_cuda_block_footprint *a, const peal_cuda_block_footprint *b)
+{
+    for (int i = a->own; i < a->count; i++)
+        for (int j = 0; j < b->own; j++)
+            if (overlap(&a->region[i], &b->region[j]) && !awaits(b, a->region[i].word))
+                return true;
+    return false;
+}
+
 bool peal_cuda_block_footprints_meet(const peal_cuda_block_footprint *a,
                                      const peal_cuda_block_footprint *b)
 {
     if (a->everywhere || b->everywhere)
         return true;
-    for (int i = 0; i < a->count; i++)
-        for (int j = 0; j < b->count; j++) {
-            const peal_cuda_region *x = &a->region[i], *y = &b->region[j];
-            bool apart = x->space != y->space || (!x->write && !y->write) || (x->word && y->word);
-            for (int k = 0; k < PEAL_AXES && !apart; k++)
-                apart = x->hi[k] <= y->lo[k] || y->hi[k] <= x->lo[k];
-            if (!apart && !(y->word && awaits(a, y->word)) && !(x->word && awaits(b, x->word)))
+    for (int i = 0; i < a->own; i++)
+        for (int j = 0; j < (i < a->written ? b->own : b->written); j++)
+            if (overlap(&a->region[i], &b->region[j]))
                 return true;
-        }
-    return false;
+    return meets_messages(a, b) || meets_messages(b, a);
 }

@@ -18,6 +18,8 @@ typedef struct peal_cuda_region {
 typedef struct peal_cuda_block_footprint {
     peal_cuda_region *region;
     int count;
+    int written, own; /* the first `written` are those that it writes itself, those before `own`
+                         that it reads, and messages write the others */
     const CUdeviceptr *awaited; /* words that the partition waits for itself */
     int awaited_count;
     bool works;      /* the partition has blocks */
