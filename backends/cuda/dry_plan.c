@@ -426,7 +426,7 @@ static peal_status try_to_rehearse(const peal_backend_desc *desc, peal_arena *ar
     if (!status && plan->fused) {
         out->saved = plan->fused[0].saved;
         snprintf(out->note, sizeof(out->note), "%s",
-                 plan->fused[0].deep_note ? plan->fused[0].deep_note : "");
+                 plan->fused[0].note ? plan->fused[0].note : "");
     }
     if (!status)
         peal_cuda_plan_destroy(plan);

@@ -65,7 +65,8 @@ TOGETHER_MODES = [("fused", "blocks=3,steps=1"), ("fused", "blocks=2,steps=1,ord
 TOGETHER_STARTS = "17,-1"
 # Starts of any length begin and end amid a recording that prints: processes, ranks.
 PARTS = {"jacobi2d": (1, 2, ["nx=40", "ny=34", "steps=47", "report=2"]), "heat3d": (2, 2, ["steps=61", "report=5"]),
-         "hdiff": (2, 2, ["nx=22", "ny=19", "levels=2", "steps=45", "report=4"]), "norm": (2, 2, ["steps=40"])}
+         "hdiff": (2, 2, ["nx=22", "ny=19", "levels=2", "steps=45", "report=4"]), "norm": (2, 2, ["steps=40"]),
+         "halo/short": (2, 2, ["nx=61", "ny=43", "steps=107", "report=25"]), "halo/short ": (1, 1, ["nx=61", "ny=43", "steps=90", "report=7"])}
 PARTS_STARTS = "1,3,2,7,1,12,-1"
 PARTS_MODES = [("graph", ""), ("graph", "steps=40,lanes=2"), ("fused", "blocks=2,steps=6"), ("fused", "blocks=2,steps=40")]
 # Deep rounds: their plain steps lie where a launch ends, and where something looks at the older field.
@@ -228,7 +229,7 @@ def check_parts(options, folder, counts):
         lines = []
         for name, (count, ranks, words) in some.items():
             if count == processes and options.only in f"{name} parts":
-                words = [f"spec={path_of(options, name)}", *(f"set={word}" for word in words), f"starts={PARTS_STARTS}"]
+                words = [f"spec={path_of(options, name.strip())}", *(f"set={word}" for word in words), f"starts={PARTS_STARTS}"]
                 lines += lines_of([(f"{name} parts", words)], ranks, PARTS_MODES)
         judge(lines, run(options, folder, processes, lines), counts)
 

@@ -113,14 +113,17 @@ class Limits(unittest.TestCase):
         self.assertRegex(out, r"(?m)^fused +yes")
 
     def test_deep_rounds(self):
-        """What runs several steps at a time, or why nothing does, by line; auto heeds what that saves."""
+        """What runs several steps at a time, or sends within the step before, or why nothing does, by line; auto heeds what
+        that saves."""
         self.cuda("explain")
         jacobi, machine = os.path.join(ROOT, "samples", "jacobi2d"), os.path.join(ROOT, "machines", "h200x4.yaml")
+        short = os.path.join(ROOT, "samples", "halo", "short.yaml")
         small = (jacobi, "-n", "1", "--backend", "cuda", "--set", "nx=256", "--set", "ny=256", "--machine", machine)
         for words, note, auto in (
                 (small, r"deep rounds: a block runs up to \d+ steps of `relax` \(line 16\) on \d+ x \d+ x 1 points; by prediction they save \d+ % of a step", "fused"),
                 ((*small, "--set", "report=1"), r"no deep rounds: `relax` \(line 16\) has a reduction in each step", "graph"),
-                ((jacobi, "-n", "2", *small[3:]), r"no deep rounds: other ranks have parts of the domain", "fused")):
+                ((jacobi, "-n", "2", *small[3:]), r"no deep rounds: other ranks have parts of the domain", "fused"),
+                ((short, "-n", "2", *small[3:]), r"joined steps: \d+ work items of \d+ steps, \d+ one by one; by prediction they save \d+ % of a step", "fused")):
             with self.subTest(words):
                 code, out, err = peal("explain", *words)
                 self.assertEqual((code, err), (0, ""))

@@ -284,7 +284,7 @@ static void note_runs(const peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel
         kernel->saved +=
             peal_cuda_deep_saves(plan, step, runs[i].deep, length) * length / (double)kernel->steps;
     }
-    kernel->deep_note = peal_arena_print(
+    kernel->note = peal_arena_print(
         plan->arena,
         "deep rounds: a block runs up to %d steps of `%s` (line %d) on %d x %d x %d points",
         deep->steps, item->task->name, item->task->source.line, deep->extent[0], deep->extent[1],
@@ -300,17 +300,17 @@ void peal_cuda_deep_find(const peal_cuda_plan *plan, peal_cuda_fused_kernel *ker
     peal_cuda_deep found;
 
     kernel->saved = 0;
-    kernel->deep_note = NULL;
+    kernel->note = NULL;
     if (steps == 0 || !plan->options.dispatcher->has_parts ||
         (plan->options.deep && plan->options.deep < LEAST_STEPS))
         return;
-    kernel->deep_note = "no deep rounds: other ranks have parts of the domain";
+    kernel->note = "no deep rounds: other ranks have parts of the domain";
     for (int k = 0; k < PEAL_RANK_AXES; k++)
         if (schedule->rank_dims[k] > 1)
             return;
     int workers =
         plan->device->sm_count - peal_cuda_partition_serve(fused, (unsigned)plan->device->sm_count);
-    kernel->deep_note = NULL;
+    kernel->note = NULL;
     int different = 0;
     for (int step = 0; count < RUNS; step = runs[count].end, count += runs[count].deep != NULL) {
         peal_cuda_deep_run *r = &runs[count];
@@ -328,18 +328,18 @@ void peal_cuda_deep_find(const peal_cuda_plan *plan, peal_cuda_fused_kernel *ker
             r->deep = peal_cuda_deep_choose(plan, item, &found, length, workers > 0 ? workers : 1);
             different += r->deep != NULL;
         }
-        if (!r->deep && !kernel->deep_note)
-            kernel->deep_note = peal_arena_print(
+        if (!r->deep && !kernel->note)
+            kernel->note = peal_arena_print(
                 plan->arena,
                 "no deep rounds: of `%s` (line %d) they have no room, or are not predicted to gain",
                 item->task->name, item->task->source.line);
     }
-    if (count == 0 && !kernel->deep_note)
-        kernel->deep_note = find_objection(plan, fused, steps);
+    if (count == 0 && !kernel->note)
+        kernel->note = find_objection(plan, fused, steps);
     if (count == 0)
         return;
     peal_cuda_deep_add_section(plan, fused, runs, count, steps);
-    if (fused->deep_at)
+    if (fused->fast_at)
         note_runs(plan, kernel, runs, count);
 }
 

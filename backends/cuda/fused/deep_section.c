@@ -129,13 +129,13 @@ static void append_round(const peal_cuda_plan *plan, peal_cuda_fused *fused, int
 static void append_steps(const peal_cuda_plan *plan, peal_cuda_fused *fused, int begin, int end)
 {
     for (int s = begin; s < end; s++) {
-        fused->deep_at[s] = fused->count - fused->plain;
+        fused->fast_at[s] = fused->count - fused->plain;
         for (int i = fused->at_step[s]; i < fused->at_step[s + 1]; i++)
             append(plan, fused, &fused->item[i]);
     }
 }
 
-/* The run's rounds, then its plain steps. deep_pending says of each step's begin how many plain
+/* The run's rounds, then its plain steps. fast_pending says of each step's begin how many plain
  * steps have to follow before a launch may end. */
 static void append_run(const peal_cuda_plan *plan, peal_cuda_fused *fused,
                        const peal_cuda_deep_run *r)
@@ -144,13 +144,13 @@ static void append_run(const peal_cuda_plan *plan, peal_cuda_fused *fused,
 
     append_steps(plan, fused, r->begin, step);
     for (; (steps = peal_cuda_deep_round(r->deep->steps, last - step)) > 0; step += steps) {
-        fused->deep_at[step] = fused->count - fused->plain;
-        fused->deep_pending[step] = step > first ? r->behind : 0;
+        fused->fast_at[step] = fused->count - fused->plain;
+        fused->fast_pending[step] = step > first ? r->behind : 0;
         append_round(plan, fused, step, steps, r->deep);
     }
     append_steps(plan, fused, step, r->end);
     for (int i = 0; i < r->behind && step > first; i++)
-        fused->deep_pending[step + i] = r->behind - i;
+        fused->fast_pending[step + i] = r->behind - i;
 }
 
 void peal_cuda_deep_add_section(const peal_cuda_plan *plan, peal_cuda_fused *fused,
@@ -158,10 +158,10 @@ void peal_cuda_deep_add_section(const peal_cuda_plan *plan, peal_cuda_fused *fus
 {
     int step = 0;
 
-    fused->deep_at = PEAL_ARENA_ARRAY(plan->arena, int, steps);
-    fused->deep_pending = PEAL_ARENA_ARRAY(plan->arena, int, steps);
+    fused->fast_at = PEAL_ARENA_ARRAY(plan->arena, int, steps);
+    fused->fast_pending = PEAL_ARENA_ARRAY(plan->arena, int, steps);
     for (int s = 0; s < steps; s++)
-        fused->deep_at[s] = -1;
+        fused->fast_at[s] = -1;
     for (int i = 0; i < count; i++) {
         append_steps(plan, fused, step, runs[i].begin);
         append_run(plan, fused, &runs[i]);
@@ -180,5 +180,5 @@ void peal_cuda_deep_add_section(const peal_cuda_plan *plan, peal_cuda_fused *fus
 void peal_cuda_deep_give_up(peal_cuda_fused *fused)
 {
     fused->count = fused->plain;
-    fused->deep_at = NULL;
+    fused->fast_at = NULL;
 }

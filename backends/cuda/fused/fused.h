@@ -16,6 +16,7 @@
  *   block_deps.c      which other blocks each partition waits for
  *   dispatchers/      how blocks get their work: the contract, and a file for each --lower order=
  *   upload.c          all of that in device memory
+ *   joined.c          the recorded steps once more, without bounds between them
  *   launch.c          launches the kernel */
 #ifndef PEAL_CUDA_FUSED_H
 #define PEAL_CUDA_FUSED_H
@@ -118,20 +119,33 @@ typedef struct peal_cuda_ticket_launch {
 /* The work items of a rank, for one buffer slot. */
 enum { PEAL_CUDA_KINDS = 128 }; /* of a round's work items: the kernel keeps kinds in bytes */
 
+/* Recorded steps whose work items may lie across their bounds (joined.c). */
+typedef struct peal_cuda_joined {
+    int first; /* work item */
+    int64_t steps;
+    int *at; /* by recorded step: its first work item, counted from `first`; -1: one lies across */
+    int64_t open_step; /* begins while a launch is open of the step before; -1: none does */
+    int open_item;     /* that is to be this work item, */
+    int open_ops;      /* of so many ops, if it gets no more, */
+    int open_op;       /* first this instance of this one */
+    uint64_t open_instance;
+} peal_cuda_joined;
+
 typedef struct peal_cuda_fused {
     peal_cuda_work_item *item;
     int count, room;
-    int plain;    /* of the recorded steps; behind them is a section with deep rounds, if any, */
-    int deep_end; /* and from here on are the sections of launches that come between steps */
+    int plain;    /* of the recorded steps; behind them is the fast section, if any: the same steps
+                     with deep rounds, or joined (joined.c); */
+    int fast_end; /* and from here on are the sections of launches that come between steps */
     int *section; /* by section, and behind the last: its first work item */
     int section_count, section_room;
     int *at_step; /* by recorded step, and behind the last: its first work item */
     int step_room;
-    int *deep_pending; /* by recorded step: how many plain steps have to follow its begin, if it is
-                          reached by deep rounds, before a launch may end */
-    int *deep_at; /* by recorded step: its first work item, counted from the begin of the section
-                     with deep rounds; -1: it begins within a round. NULL: there is no such section
-                   */
+    int *fast_pending; /* by recorded step: how many plain steps have to follow its begin, if it is
+                          reached in the fast section, before a launch may end */
+    int *fast_at;      /* by recorded step: its first work item, counted from the begin of the fast
+                          section; -1: it begins within one. NULL: there is no such section */
+    peal_cuda_joined *joined; /* NULL: steps were not recorded joined, or gain nothing */
     const struct peal_cuda_dispatcher *dispatcher;
     peal_cuda_touch *touch; /* room for those of the work item that is being recorded */
     bool *served;           /* by op: the latest work item that it was recorded in is done aside */
@@ -152,8 +166,8 @@ typedef struct peal_cuda_fused_kernel {
     peal_fused_span *more; /* spans behind the first, if there is one rank */
     int more_count;        /* as they were launched last */
     int64_t steps;         /* recorded, where they are marked */
-    double saved;          /* share of a step's time, by deep rounds, as predicted */
-    const char *deep_note; /* what has them, or why nothing does */
+    double saved;          /* share of a step's time, by the fast section, as predicted */
+    const char *note;      /* what that has, or why there are no deep rounds */
     int shapes;
     const struct peal_cuda_sm *sm; /* NULL: not known */
     int stage_bytes;               /* dynamic shared memory, for staging */
@@ -182,6 +196,15 @@ void peal_cuda_fused_mark_step(peal_cuda_rank *rank, int64_t step);
  * nothing of it is kept. */
 void peal_cuda_fused_begin_section(peal_cuda_plan *plan);
 int peal_cuda_fused_end_section(peal_cuda_plan *plan);
+/* joined.c: the steps are recorded once more between the two calls, behind the plain ones. With one
+ * rank. False: it is worth while, but there is no room for them. */
+void peal_cuda_fused_begin_joined(peal_cuda_plan *plan);
+bool peal_cuda_fused_end_joined(peal_cuda_plan *plan);
+/* In front of a step that a launch may begin or end with. */
+void peal_cuda_fused_mark_joined(const peal_cuda_rank *rank, int64_t step);
+/* When a launch has become that work item. */
+void peal_cuda_fused_note_joined(const peal_cuda_fused *fused, const peal_cuda_group *group,
+                                 int item);
 /* Enqueues parts (lower/engine.h); with several ranks there is one. */
 CUresult peal_cuda_fused_start_parts(peal_cuda_plan *plan, int slot, const peal_cuda_part *part,
                                      int count);

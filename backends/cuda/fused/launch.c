@@ -63,9 +63,9 @@ static section plain_section(const peal_cuda_fused_kernel *kernel, const peal_cu
     return (section){fused->at_step, 0, fused->plain, kernel->steps};
 }
 
-static section deep_section(const peal_cuda_fused_kernel *kernel, const peal_cuda_fused *fused)
+static section fast_section(const peal_cuda_fused_kernel *kernel, const peal_cuda_fused *fused)
 {
-    return (section){fused->deep_at, fused->plain, fused->deep_end - fused->plain, kernel->steps};
+    return (section){fused->fast_at, fused->plain, fused->fast_end - fused->plain, kernel->steps};
 }
 
 /* Steps [from, end) of a section, which may be of several rounds. */
@@ -81,9 +81,9 @@ static peal_fused_span span_of(const section *s, int64_t from, int64_t end)
                              .asks = 1};
 }
 
-/* Of steps [from, end) deep rounds have [*first, *last): plain steps come before, to where a round
+/* Of steps [from, end) the fast section has [*first, *last): plain steps come before, to where it
  * can begin, and behind, as many as there have to be. */
-static void find_deep(const peal_cuda_fused_kernel *kernel, int64_t from, int64_t end,
+static void find_fast(const peal_cuda_fused_kernel *kernel, int64_t from, int64_t end,
                       int64_t *first, int64_t *last)
 {
     const peal_cuda_fused *fused = &kernel->rank[0];
@@ -91,12 +91,12 @@ static void find_deep(const peal_cuda_fused_kernel *kernel, int64_t from, int64_
 
     *first = from;
     *last = end;
-    if (!fused->deep_at)
+    if (!fused->fast_at)
         *first = end;
-    while (*first < end && fused->deep_at[*first % steps] < 0)
+    while (*first < end && fused->fast_at[*first % steps] < 0)
         ++*first;
     while (*last > *first &&
-           (fused->deep_at[*last % steps] < 0 || end - *last < fused->deep_pending[*last % steps]))
+           (fused->fast_at[*last % steps] < 0 || end - *last < fused->fast_pending[*last % steps]))
         --*last;
 }
 
@@ -106,9 +106,9 @@ int64_t peal_cuda_fused_choose_from(const peal_cuda_plan *plan, int slot, int64_
     const peal_cuda_fused_kernel *kernel = &plan->fused[slot];
     int64_t best = from, most = 0;
 
-    for (int64_t at = from % period; at < kernel->steps && kernel->rank[0].deep_at; at += period) {
+    for (int64_t at = from % period; at < kernel->steps && kernel->rank[0].fast_at; at += period) {
         int64_t first, last;
-        find_deep(kernel, at, at + steps, &first, &last);
+        find_fast(kernel, at, at + steps, &first, &last);
         if (last - first > most || (last - first == most && at == from)) {
             most = last - first;
             best = at;
@@ -134,16 +134,16 @@ static void add_span(spans *s, peal_fused_span span)
 static void add_steps(const peal_cuda_fused_kernel *kernel, int64_t from, int64_t end, spans *out)
 {
     const peal_cuda_fused *fused = &kernel->rank[0];
-    section plain = plain_section(kernel, fused), deep = deep_section(kernel, fused);
+    section plain = plain_section(kernel, fused), fast = fast_section(kernel, fused);
     int64_t first, last;
 
-    find_deep(kernel, from, end, &first, &last);
+    find_fast(kernel, from, end, &first, &last);
     if (first == last) {
         add_span(out, span_of(&plain, from, end));
         return;
     }
     add_span(out, span_of(&plain, from, first));
-    add_span(out, span_of(&deep, first, last));
+    add_span(out, span_of(&fast, first, last));
     add_span(out, span_of(&plain, last, end));
 }
 

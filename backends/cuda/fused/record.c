@@ -235,6 +235,7 @@ void peal_cuda_fused_add(peal_cuda_rank *rank, CUfunction function, unsigned blo
     if (dispatcher->record_receive && launch->wait_count > 0)
         dispatcher->record_receive(rank, launch);
     peal_cuda_work_item *item = peal_cuda_fused_next_item(rank);
+    peal_cuda_fused_note_joined(recorded(rank), group, recorded(rank)->count - 1);
     item->launch = *launch;
     item->number = number_of(rank, function, launch, group);
     item->blocks = blocks;

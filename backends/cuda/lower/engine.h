@@ -58,6 +58,14 @@ struct peal_cuda_engine {
     int (*end_section)(peal_cuda_plan *plan);
     /* How many sections the recording has, once it is built: those that were recorded, or none. */
     int (*sections)(const peal_cuda_plan *plan, int slot);
+    /* Called behind the steps that moments were noted of, with one rank, around their being
+     * recorded once more. There a launch may be of two steps, if parts that begin or end between
+     * these run the steps as they were recorded first. mark_joined: called in front of a step that
+     * parts may begin or end with. NULL: steps are recorded once.
+     * end_joined returns false if they are fewer launches, but there is no room for them. */
+    void (*begin_joined)(peal_cuda_plan *plan);
+    void (*mark_joined)(const peal_cuda_rank *rank, int64_t step);
+    bool (*end_joined)(peal_cuda_plan *plan);
     /* Enqueues parts of a recording, one after the other, on the origin: at most PEAL_CUDA_PARTS;
      * with several ranks one. */
     CUresult (*launch_parts)(peal_cuda_plan *plan, int slot, const peal_cuda_part *part, int count);

@@ -9,6 +9,16 @@
 
 /* ---- one recording ---- */
 
+/* Between two recorded steps. */
+static bool go_on(peal_cuda_rank *rank)
+{
+    const peal_cuda_graphs *graphs = rank->plan->graphs;
+
+    if (graphs->is_joined)
+        return peal_cuda_joined_step_begin(rank);
+    return !graphs->moment || peal_cuda_moment_note(rank);
+}
+
 /* Counts the steps a few times in a recording, and in each step of a loop that may end. */
 static bool end_of_step(peal_cuda_rank *rank)
 {
@@ -19,11 +29,11 @@ static bool end_of_step(peal_cuda_rank *rank)
         return true;
     int64_t step = rank->walk.counter[0] - rank->graph_begin - 1;
     if (uncounted == 0 || (!graphs->stops && !graphs->counts[step]))
-        return !graphs->moment || peal_cuda_moment_note(rank);
+        return go_on(rank);
     if (!peal_cuda_count_steps(rank, uncounted))
         return false;
     rank->graph_step = rank->walk.counter[0];
-    return !graphs->moment || peal_cuda_moment_note(rank);
+    return go_on(rank);
 }
 
 void peal_cuda_recording_begin(peal_cuda_plan *plan)
@@ -103,7 +113,7 @@ static bool record_behind(peal_cuda_plan *plan, int slot)
     keep_rows(plan, slot);
     for (int r = 0; r < plan->rank_count && slot == 0; r++)
         peal_cuda_change_keep(&plan->rank[r], &graphs->begin[r], &graphs->change[r]);
-    return slot > 0 || peal_cuda_rare_steps_record(plan);
+    return peal_cuda_joined_steps_record(plan) && (slot > 0 || peal_cuda_rare_steps_record(plan));
 }
 
 /* Records so many steps into one slot. A driver call that fails is *result. False: the walk has
@@ -137,6 +147,8 @@ static peal_status build(peal_cuda_plan *plan, int slot, const peal_walk *begin,
 
     if (!record(plan, slot, begin, steps, &result))
         return plan->emission.status;
+    if (plan->graphs->is_cramped) /* the caller chooses another K */
+        return PEAL_STATUS_OK;
     peal_status status = result ? PEAL_STATUS_OK : plan->engine->build(plan, slot, &result);
     if (status)
         return status;
@@ -281,6 +293,8 @@ static peal_status choose_and_record(peal_cuda_plan *plan)
     graphs->slots = 1;
     for (int slot = 0; slot < graphs->slots && !status; slot++) {
         status = build(plan, slot, graphs->begin, graphs->steps);
+        if (graphs->is_cramped)
+            return status;
         graphs->slots = graphs->rows ? 2 : 1;
     }
     if (!status)
@@ -293,6 +307,19 @@ static peal_status choose_and_record(peal_cuda_plan *plan)
     return status;
 }
 
+static peal_status record_with_room(peal_cuda_plan *plan)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+
+    graphs->twice = graphs->is_cramped = false;
+    peal_status status = choose_and_record(plan);
+    if (!graphs->is_cramped)
+        return status;
+    graphs->is_cramped = false;
+    graphs->twice = true;
+    return choose_and_record(plan);
+}
+
 /* How many launches emission makes of a step is known once they are recorded: it is tried out
  * whether as few as one a step fit, then chosen by as many as there can be. */
 static peal_status record_what_fits(peal_cuda_plan *plan)
@@ -300,12 +327,12 @@ static peal_status record_what_fits(peal_cuda_plan *plan)
     int from = peal_diagnostics_count(plan->desc.diagnostics);
 
     plan->graphs->hopes = plan->engine->most_launches > 0;
-    peal_status status = choose_and_record(plan);
+    peal_status status = record_with_room(plan);
     if (!status || plan->emission.status || !plan->graphs->hopes || plan->graphs->is_sure)
         return status;
     peal_diagnostics_take_back(plan->desc.diagnostics, from);
     plan->graphs->hopes = false;
-    return choose_and_record(plan);
+    return record_with_room(plan);
 }
 
 peal_status peal_cuda_graphs_create(peal_cuda_plan *plan)

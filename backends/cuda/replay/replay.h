@@ -83,6 +83,8 @@ typedef struct peal_cuda_graphs {
     unsigned rows;         /* how many these are */
     bool hopes;            /* K was chosen as if there were one launch a step */
     bool is_sure;          /* K's launches fit, however many emission makes of them */
+    bool twice;            /* K was chosen so that its steps have room twice, */
+    bool is_cramped;       /* and has to be, since joined steps (joined_steps.c) have none */
     bool stops;            /* the outermost loop has an `until` */
     bool loops;            /* it is a WHILE node */
     int64_t rounds;        /* the most passes through the recording in one launch; unrolled: 1 */
@@ -98,9 +100,10 @@ typedef struct peal_cuda_graphs {
     peal_cuda_piece *piece;    /* the longest first */
     int piece_count;
     peal_cuda_rare_steps rare;
-    bool is_apart; /* a rare step is being recorded */
-    int64_t span;  /* how many steps the next launch has */
-    int64_t *word; /* by rank: the value of its step word */
+    bool is_apart;  /* a rare step is being recorded */
+    bool is_joined; /* steps are being recorded once more */
+    int64_t span;   /* how many steps the next launch has */
+    int64_t *word;  /* by rank: the value of its step word */
     CUevent done[REPLAYS_AHEAD];
     int64_t first_step[REPLAYS_AHEAD]; /* of the replays that are under way */
     int64_t end_step[REPLAYS_AHEAD];   /* behind their last */
@@ -214,6 +217,13 @@ void peal_cuda_moment_take_waits(peal_cuda_rank *rank, const peal_cuda_moment *m
 bool peal_cuda_moment_enter(peal_cuda_rank *rank, const peal_cuda_moment *moment);
 /* The walks go on by `steps` steps from step `from` of the recording on. */
 void peal_cuda_moment_advance(peal_cuda_plan *plan, int64_t from, int64_t steps);
+
+/* joined_steps.c */
+/* Behind the steps of a whole recording: records them once more, if the engine gains by that.
+ * False: failed. */
+bool peal_cuda_joined_steps_record(peal_cuda_plan *plan);
+/* Called in front of each of them instead of peal_cuda_moment_note. False: failed. */
+bool peal_cuda_joined_step_begin(peal_cuda_rank *rank);
 
 /* rare_steps.c */
 /* Behind the steps of a recording that has moments: records rare steps as sections, as they come in

@@ -190,9 +190,18 @@ static uint64_t launches_since(const peal_cuda_plan *plan)
 /* Emission makes one launch of some operations, not of many more. */
 enum { MOST_MERGED = 8 };
 
-static bool hopes_for(const peal_cuda_plan *plan, int64_t steps, int64_t period)
+/* For so many launches there is room in a recording. Where its steps stand there twice, they have
+ * half of it; a third, if so few are hoped for as they have the second time. */
+static int64_t room(const peal_cuda_plan *plan, bool hoped)
 {
-    return plan->graphs->hopes && steps <= plan->engine->most_launches * 7 / 8 &&
+    int64_t all = plan->engine->most_launches * 7 / 8;
+
+    return !plan->graphs->twice ? all : hoped ? all / 3 : all / 2;
+}
+
+static bool hopes_for(const peal_cuda_plan *plan, int64_t steps, int64_t most, int64_t period)
+{
+    return plan->graphs->hopes && steps <= most &&
            launches_since(plan) <= MOST_MERGED * (uint64_t)period;
 }
 
@@ -201,7 +210,7 @@ bool peal_cuda_launches_fit(const peal_cuda_plan *plan)
     int most = plan->engine->most_launches;
 
     return most == 0 || launches_since(plan) <= (uint64_t)most ||
-           hopes_for(plan, plan->graphs->period, plan->graphs->period);
+           hopes_for(plan, plan->graphs->period, most * 7 / 8, plan->graphs->period);
 }
 
 /* The most steps whose launches the engine is sure to have room for. */
@@ -209,15 +218,15 @@ static int64_t most_recorded(const peal_cuda_plan *plan, int64_t period)
 {
     if (plan->engine->most_launches == 0)
         return MOST_STEPS;
-    return plan->engine->most_launches * 7 / 8 / (int64_t)launches_since(plan) * period;
+    return room(plan, false) / (int64_t)launches_since(plan) * period;
 }
 
 /* As many, if emission makes one launch of each step. */
 static int64_t most_hoped_for(const peal_cuda_plan *plan, int64_t period)
 {
-    int64_t sure = most_recorded(plan, period);
+    int64_t sure = most_recorded(plan, period), most = room(plan, true);
 
-    return hopes_for(plan, sure, period) ? plan->engine->most_launches * 7 / 8 : sure;
+    return hopes_for(plan, sure, most, period) ? most : sure;
 }
 
 /* The least number of steps that hides the launch of a replay, if `period` steps have `ops` ops (0:
