@@ -154,6 +154,8 @@ peal_status peal_rehearse(const peal_rehearsal_desc *desc, peal_rehearsal *out)
                                      &compilation);
     if (!status)
         status = rehearse_all(desc, compilation, like, out);
+    if (desc->machine->ranks > PEAL_REHEARSED_SAVINGS)
+        out->saved = 0;
     peal_compilation_destroy(compilation);
     free(like);
     return status;

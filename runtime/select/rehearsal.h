@@ -22,6 +22,8 @@ typedef struct peal_rehearsal_desc {
 } peal_rehearsal_desc;
 
 enum { PEAL_REHEARSED = 64 }; /* so many processes, each unlike the others, are tried out */
+/* Of more ranks it is not asked what is saved: mode auto does so in each start. */
+enum { PEAL_REHEARSED_SAVINGS = 16 };
 
 typedef struct peal_rehearsal {
     bool refused;
@@ -29,7 +31,8 @@ typedef struct peal_rehearsal {
     peal_code code;
     char text[240];    /* refused: why, without the mode's name */
     char change[160];  /* what would help; "": nothing is known */
-    double saved;      /* as in peal_backend_rehearsal, of the process that saves least */
+    double saved;      /* as in peal_backend_rehearsal, of the process that saves least; of more
+                          than PEAL_REHEARSED_SAVINGS ranks 0 */
     char note[240];    /* the same, of the first */
     int first_unknown; /* ranks from this one on were not tried out; the machine's ranks: all were
                         */
