@@ -180,6 +180,13 @@ static CUresult launch(CUfunction function, unsigned grid_x, unsigned grid_y, un
     return CUDA_SUCCESS;
 }
 
+static CUresult launch_together(CUfunction function, unsigned grid_x, unsigned grid_y,
+                                unsigned grid_z, unsigned x, unsigned y, unsigned z,
+                                unsigned shared, CUstream stream, void **parameter)
+{
+    return launch(function, grid_x, grid_y, grid_z, x, y, z, shared, stream, parameter, NULL);
+}
+
 static CUresult launch_by_config(const CUlaunchConfig *config, CUfunction function,
                                  void **parameter, void **extra)
 {
@@ -305,6 +312,7 @@ static const peal_cuda_driver driver = {
     .cuFuncGetAttribute_ = describe_function,
     .cuOccupancyMaxActiveBlocksPerMultiprocessor_ = resident_blocks,
     .cuLaunchKernel_ = launch,
+    .cuLaunchCooperativeKernel_ = launch_together,
     .cuLaunchKernelEx_ = launch_by_config,
     .cuStreamWaitEvent_ = wait_event,
     .cuStreamWaitValue64_ = use_word,

@@ -197,6 +197,7 @@ typedef struct outcome {
     uint64_t digest;
     bool has_digest, no_op;
     peal_plan_statistics statistics;
+    int64_t replayed;
     char backend[16], mode[16], transport[16];
     char rehearsed[256];
 } outcome;
@@ -276,6 +277,7 @@ static peal_status run_plan(const trial *t, peal_plan *plan, outcome *result, FI
         status = peal_plan_digest(plan, NULL, &result->digest);
     result->has_digest = !status;
     peal_plan_statistics_get(plan, &result->statistics);
+    result->replayed = peal_plan_replayed(plan);
     return status;
 }
 
@@ -350,8 +352,11 @@ peal_status trial_run(const trial *t, peal_session *session, const char *folder,
             fprintf(out, ", \"rehearsed\": \"%s\"", result.rehearsed);
         if (result.has_digest)
             fprintf(out, ", \"digest\": \"%016" PRIx64 "\"", result.digest);
-        fprintf(out, ", \"steps\": %" PRId64 ", \"seconds\": %.6f, \"wall\": %.3f, \"rows\": [%s]",
-                result.statistics.steps_done, result.statistics.seconds, seconds() - begin, text);
+        fprintf(out,
+                ", \"steps\": %" PRId64 ", \"replayed\": %" PRId64
+                ", \"seconds\": %.6f, \"wall\": %.3f, \"rows\": [%s]",
+                result.statistics.steps_done, result.replayed, result.statistics.seconds,
+                seconds() - begin, text);
         print_diagnostics(out, list, from);
         fprintf(out, "}\n");
         fflush(out);

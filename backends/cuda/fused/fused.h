@@ -185,6 +185,8 @@ void peal_cuda_fused_add(peal_cuda_rank *rank, CUfunction function, unsigned blo
 /* Called before, and after, the work items of a slot are recorded. */
 void peal_cuda_fused_begin(peal_cuda_plan *plan, int slot);
 peal_status peal_cuda_fused_build(peal_cuda_plan *plan, int slot);
+/* Enqueues the kernel without work items; for dispatchers that have parts. */
+CUresult peal_cuda_fused_launch_nothing(peal_cuda_plan *plan, int slot);
 /* Most rounds that peal_cuda_fused_start may be given. */
 int64_t peal_cuda_fused_most_rounds(const peal_cuda_plan *plan);
 /* Enqueues so many rounds of the slot's work items on the origin stream. */

@@ -191,6 +191,16 @@ CUresult peal_cuda_fused_launch(peal_cuda_plan *plan, const peal_cuda_fused_kern
     return launch(plan, kernel);
 }
 
+CUresult peal_cuda_fused_launch_nothing(peal_cuda_plan *plan, int slot)
+{
+    peal_cuda_fused_kernel *kernel = &plan->fused[slot];
+
+    for (int r = 0; r < plan->rank_count; r++)
+        kernel->parameter[r].span = (peal_fused_span){.items = 0};
+    kernel->more_count = 0;
+    return launch(plan, kernel);
+}
+
 void peal_cuda_fused_advance(const peal_cuda_plan *plan, const peal_cuda_fused_kernel *kernel,
                              int64_t rounds)
 {

@@ -106,6 +106,8 @@ static peal_status build(peal_cuda_plan *plan, int slot, CUresult *result)
 
     *result = plan->driver->cuGraphInstantiateWithParams_(&plan->graphs->exec[slot],
                                                           plan->graphs->graph[slot], &how);
+    if (!*result)
+        *result = plan->driver->cuStreamSynchronize_(peal_cuda_origin(plan));
     return PEAL_STATUS_OK;
 }
 

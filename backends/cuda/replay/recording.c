@@ -152,8 +152,6 @@ static peal_status build(peal_cuda_plan *plan, int slot, const peal_walk *begin,
     peal_status status = result ? PEAL_STATUS_OK : plan->engine->build(plan, slot, &result);
     if (status)
         return status;
-    if (!result)
-        result = plan->driver->cuStreamSynchronize_(peal_cuda_origin(plan));
     if (result && plan->engine->abandon && plan->engine->abandon(plan, slot, result))
         return build(plan, slot, begin, steps);
     return result ? peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
