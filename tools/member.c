@@ -136,7 +136,7 @@ static void print_warnings(const peal_diagnostics *all)
     peal_diagnostics_destroy(own);
 }
 
-/* One process of the job tells why it has ended. */
+/* One process of the job prints why it has ended. */
 static void print_messages(const peal_run *run, peal_status status)
 {
     if (!run->session)
@@ -166,6 +166,23 @@ static void report_signal(const peal_run *run, peal_status status)
                 last ? " in mode " : "", last ? peal_mode_name(last->mode) : "");
 }
 
+/* The first cause's code, everywhere. */
+static peal_status status_of(const peal_run *run, peal_status status)
+{
+    peal_status cause = run->session ? peal_session_status(run->session) : PEAL_STATUS_OK;
+    return cause ? cause : status;
+}
+
+void run_tell(peal_run *run, peal_status status)
+{
+    if (run->has_told)
+        return;
+    run->has_told = true;
+    status = status_of(run, status);
+    report_signal(run, status);
+    print_messages(run, status);
+}
+
 /* `peal run ... | head -1`: the job ends as programs do that write to a closed pipe. */
 static void end_for_reader(void *session)
 {
@@ -192,10 +209,8 @@ static peal_status run_member(const peal_options *options, const job_body *body,
         status = body->run(&run);
         guard_end();
     }
-    if (run.session && peal_session_status(run.session) != PEAL_STATUS_OK)
-        status = peal_session_status(run.session); /* the first cause's code, everywhere */
-    report_signal(&run, status);
-    print_messages(&run, status);
+    status = status_of(&run, status);
+    run_tell(&run, status);
     if (run.leads)
         body->report(&run, status);
     spec_close(&run.spec);

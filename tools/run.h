@@ -55,6 +55,7 @@ typedef struct peal_run {
     char device[120];               /* of this process; "" on the host */
     char choice[PEAL_CHOICE_BYTES]; /* what mode auto has taken, and why; "": a mode was forced */
     struct tuning *tuning;          /* of `peal tune` */
+    bool has_told;
 } peal_run;
 
 /* What a verb does in each process of a job, once the spec has been read; what process 0 prints at
@@ -67,6 +68,11 @@ typedef struct job_body {
 /* member.c: starts the processes of a job, or takes part in it. */
 peal_status run_job(const peal_options *options, const job_body *body,
                     peal_diagnostics *diagnostics);
+
+/* member.c: says why the job ends, if no earlier call has, and this process is the one that does.
+ * Whoever has failed says so before it takes down what it has: that may wait, for an adapter that
+ * is gone, longer than the launcher does for processes behind the first that has ended. */
+void run_tell(peal_run *run, peal_status status);
 
 /* Files that are open at once: of a process that compiles and runs alone, of one among others, and
  * of the one that starts them, for each. */

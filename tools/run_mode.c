@@ -276,6 +276,8 @@ peal_status run_mode(peal_run *run, int mode)
     run->backend = peal_backend_named(peal_plan_backend(plan));
     remember_plan(run, plan);
     status = execute(run, plan, result, verify);
+    if (status)
+        run_tell(run, status);
     peal_plan_destroy(plan);
     if (status == PEAL_STATUS_OK && options->exposed)
         status = run_unsent(run, &plan_options, result);

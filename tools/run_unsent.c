@@ -103,6 +103,8 @@ peal_status run_unsent(peal_run *run, const peal_plan_options *options, mode_res
     peal_status status = peal_graph_compile(run->spec.graph, run->session, &again, &plan);
     if (!status)
         status = measure(run, plan, result);
+    if (status)
+        run_tell(run, status);
     peal_plan_destroy(plan);
     return status;
 }

@@ -119,6 +119,22 @@ class Processes(unittest.TestCase):
                     self.assertEqual(rc, code, err)
                     self.assertIn(number, err)
 
+    def test_who_has_failed_says_so_before_it_takes_down_what_it_has(self):
+        """That takes longer than the launcher waits behind the first process that has ended."""
+        path = os.path.join(self.folder, "slow.yaml")
+        with open(os.path.join(self.folder, "slow.c"), "w", encoding="utf-8") as file:
+            file.write("#include <unistd.h>\nstatic int is_slow;\n"
+                       "PEAL_KERNEL(mark)(peal_tile t, PEAL_WRITE(double, u))\n"
+                       "{ PEAL_FOR_1D(t, x) PEAL_AT(u, x) = 1; is_slow |= t.lo[0] >= 4; }\n"
+                       "__attribute__((destructor)) static void end(void) { if (is_slow) sleep(60); }\n")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("peal: 1\nname: slow\ntopology: {dims: [auto]}\nkernels: slow.c\nfields: {u: {size: [8]}}\n"
+                       "buffers: {k: {type: i64, keep: true}, i: {type: u8}}\nsetup:\n  - {task: mark, box: u, write: u}\n"
+                       "repeat: 5\nstep:\n  - {set: k, value: k + 100 * rank}\n  - {set: i, value: k}\n")
+        rc, _, err = peal("run", path, "-n", "2")
+        self.assertEqual(rc, 3, err)
+        self.assertRegex(err, r"rank 1, step 2: `i` is set to 300.*\[E371\]")
+
     def test_stopped_in_finish(self):
         """Nobody waits for a message of it: the others wait for it to finish."""
         path = os.path.join(self.folder, "spec.yaml")
