@@ -36,6 +36,7 @@ CASES = {
     "heat3d": ("heat3d", {}, "steps", None),
     "hdiff": ("hdiff", {}, "steps", None),
     "halo": ("halo", {}, "steps", None),
+    "halo/short": ("halo/short", {}, "steps", None),
 }
 PEERS = {"jacobi2d": ["gpu_jacobi_nvshmem", "gpu_jacobi_nccl"]}
 COLD = ["jacobi2d", "hdiff", "vcycle"]
@@ -46,21 +47,27 @@ ENVIRONMENT = {"NCCL_NVLS_ENABLE": "0", "NVSHMEM_DISABLE_NVLS": "1"}
 LIMIT_S = 300
 
 
+def spec_of(sample):
+    """A sample is named after its folder, or FOLDER/SPEC."""
+    path = ROOT / "samples" / sample
+    return path.with_suffix(".yaml") if "/" in sample else path / f"{sample}.yaml"
+
+
 def baseline_of(sample, folder):
     """A copy of a sample's folder whose spec has no rare lines."""
-    source = ROOT / "samples" / sample
-    for path in source.iterdir():
+    spec = spec_of(sample)
+    for path in spec.parent.iterdir():
         if not path.is_file():
             continue
         text = path.read_bytes()
-        if path.name == f"{sample}.yaml":
+        if path == spec:
             whole = text.decode().splitlines()
             lines = [line for line in whole if not RARE.match(line)]
             if lines == whole:
                 sys.exit(f"{path}: no lines that few steps have")
             text = ("\n".join(lines) + "\n").encode()
         (folder / path.name).write_bytes(text)
-    return folder / f"{sample}.yaml"
+    return folder / spec.name
 
 
 def run(peal, spec, ranks, mode, settings, **more):
@@ -89,8 +96,8 @@ class Turns:
         self.runs = {}
         for name in options.cases:
             sample, settings, steps, _ = CASES[name]
-            typed = ROOT / "samples" / sample / f"{sample}.yaml"
-            bare = folder / name.replace(" ", "-")
+            typed = spec_of(sample)
+            bare = folder / name.replace(" ", "-").replace("/", "-")
             bare.mkdir()
             stripped = baseline_of(sample, bare)
             for mode in options.modes:
@@ -230,7 +237,7 @@ def verdict_of(name, mode, turns, options, serial):
         return f"{name}, {mode}: NOT CHECKED: {turns.failures.get(key, ['it was not run'])[0]}", False
     sample, settings, _, _ = CASES[name]
     if name not in serial:
-        serial[name] = run(options.peal, ROOT / "samples" / sample / f"{sample}.yaml", options.ranks, "serial", settings)
+        serial[name] = run(options.peal, spec_of(sample), options.ranks, "serial", settings)
     reference, why = serial[name]
     if reference is None:
         return f"{name}, {mode}: NOT CHECKED: serial did not run: {why}", False
@@ -242,7 +249,7 @@ def print_cold(options):
     """Wall seconds of the command, with an empty cache of kernels and with a full one."""
     print("\n| sample | mode | first, s | again, s |\n|---|---|---|---|")
     for sample in COLD:
-        spec = ROOT / "samples" / sample / f"{sample}.yaml"
+        spec = spec_of(sample)
         for mode in options.modes:
             with tempfile.TemporaryDirectory() as cache:
                 walls = []
