@@ -4,8 +4,9 @@
 #include "backends/cuda/fused/fused.h"
 #include "backends/cuda/lower/lane.h"
 
-/* The section is kept if it has at least one work item in so many less. */
-enum { LEAST_SAVED = 16 };
+/* The section is kept if it has at least one work item in so many less. Behind it there has to be
+ * room for others, as much as is left behind the plain steps. */
+enum { LEAST_SAVED = 16, MOST_ITEMS = PEAL_FUSED_ITEMS * 7 / 8 };
 
 static peal_cuda_fused *recorded(const peal_cuda_plan *plan)
 {
@@ -65,7 +66,8 @@ bool peal_cuda_fused_end_joined(peal_cuda_plan *plan)
 {
     peal_cuda_fused *fused = recorded(plan);
     int plain = fused->joined->first, count = fused->count - plain;
-    bool gains = count <= plain - plain / LEAST_SAVED, fits = fused->count <= PEAL_FUSED_ITEMS;
+    bool gains = LEAST_SAVED * count <= (LEAST_SAVED - 1) * plain;
+    bool fits = fused->count <= MOST_ITEMS;
     bool overflows = false;
 
     for (int i = plain; i < fused->count && fits; i++)
