@@ -123,7 +123,12 @@ class Limits(unittest.TestCase):
                 (small, r"deep rounds: a block runs up to \d+ steps of `relax` \(line 16\) on \d+ x \d+ x 1 points; by prediction they save \d+ % of a step", "fused"),
                 ((*small, "--set", "report=1"), r"no deep rounds: `relax` \(line 16\) has a reduction in each step", "graph"),
                 ((jacobi, "-n", "2", *small[3:]), r"no deep rounds: other ranks have parts of the domain", "fused"),
-                ((short, "-n", "2", *small[3:]), r"joined steps: \d+ work items of \d+ steps, \d+ one by one; by prediction they save \d+ % of a step", "fused")):
+                ((short, "-n", "2", *small[3:]), r"joined steps: \d+ work items of \d+ steps, \d+ one by one; by prediction they save \d+ % of a step", "fused"),
+                # A period of 1000 steps would leave no room in the list.
+                ((short, "-n", "1", *small[3:5], "--set", "steps=20000", "--set", "report=1000", *small[-2:]),
+                 r"deep rounds: a block runs up to \d+ steps of .*", "fused"),
+                ((short, "-n", "2", *small[3:5], "--set", "steps=20000", "--set", "report=1000", *small[-2:]),
+                 r"joined steps: \d+ work items of \d+ steps, \d+ one by one; .*", "fused")):
             with self.subTest(words):
                 code, out, err = peal("explain", *words)
                 self.assertEqual((code, err), (0, ""))

@@ -24,8 +24,9 @@ bool peal_cuda_joined_steps_record(peal_cuda_plan *plan)
     bool ok = peal_cuda_joined_step_begin(&plan->rank[0]) &&
               peal_cuda_run_steps(plan, graphs->steps) && peal_cuda_flush_all(&plan->rank[0]);
     graphs->is_joined = false;
-    graphs->is_cramped =
-        !plan->engine->end_joined(plan) && !graphs->twice && plan->options.steps == 0;
+    bool has_room = plan->engine->end_joined(plan);
+    /* So many steps as --lower asks for are recorded, at least once. */
+    graphs->is_cramped = ok && !has_room && !graphs->twice && plan->options.steps == 0;
     return ok;
 }
 
