@@ -122,6 +122,10 @@ class Executor(unittest.TestCase):
             self.check_clean(run)
             self.assertLessEqual(set(run.running()), RUNNING | {"cuLaunchCooperativeKernel"})
             self.assertEqual(run.record.count("cuLaunchCooperativeKernel"), 2)
+            # Its stream is not ordered behind the copy of the lists, which returns once it has been staged.
+            before = run.record[:run.record.index("cuLaunchCooperativeKernel")]
+            copied = len(before) - before[::-1].index("cuMemcpyHtoD")
+            self.assertIn("cuCtxSynchronize", before[copied:])
 
     def test_starts(self):
         """Several starts, of 0 steps and across replays: graphs are instantiated once."""
