@@ -103,6 +103,8 @@ static peal_status run_once(peal_session *session, peal_mode mode, int ranks, do
         status = peal_plan_finish(plan);
     if (status == PEAL_STATUS_OK)
         status = count_good(plan, mode, diagnostics);
+    if (status != PEAL_STATUS_OK) /* before the plan's end, which may take long */
+        peal_session_print_diagnostics(session, stderr, 0);
     peal_plan_destroy(plan);
     peal_graph_destroy(graph);
     return status;
@@ -116,7 +118,5 @@ peal_status transfer_verify(peal_session *session, int ranks, const peal_options
     peal_status status = PEAL_STATUS_OK;
     for (size_t i = 0; i < 3 && status == PEAL_STATUS_OK; i++)
         status = run_once(session, modes[i], ranks, deadline_s, diagnostics);
-    if (status != PEAL_STATUS_OK)
-        peal_session_print_diagnostics(session, stderr, 0);
     return status;
 }

@@ -32,6 +32,12 @@ static void progress(void *user, const char *what, int64_t done, int64_t all)
         progress_draw(what, done, all, "rounds");
 }
 
+static void say_why(void *user, peal_status status)
+{
+    progress_clear();
+    run_tell(user, status);
+}
+
 /* The answer's file, if it is known what the answer depends on. */
 static void find_path(const peal_run *run, tuning *t)
 {
@@ -121,6 +127,7 @@ static peal_status tune(peal_run *run)
                                  .piece_s = piece_seconds(),
                                  .tell = tell,
                                  .progress = progress,
+                                 .failed = say_why,
                                  .user = run};
     if (options->forget) {
         peal_status status = peal_tune_survey(&desc, &t->tuned);

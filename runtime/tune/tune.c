@@ -69,6 +69,12 @@ peal_status peal_tune_survey(const peal_tune_desc *desc, peal_tuned *out)
     return survey(&t);
 }
 
+static void tell_failure(const tuner *t, peal_status status)
+{
+    if (status && t->desc->failed)
+        t->desc->failed(t->desc->user, status);
+}
+
 /* ---- what serial computes ---- */
 
 static int64_t most_steps(const tuner *t)
@@ -128,6 +134,7 @@ static peal_status refer(tuner *t)
         status = run_whole(t, &plan);
     if (!status)
         status = tuner_outcome(t, plan, &t->reference);
+    tell_failure(t, status);
     peal_plan_destroy(plan);
     t->has_reference = t->out->by_serial = !status;
     if (!status)
@@ -180,6 +187,7 @@ peal_status peal_tune(const peal_tune_desc *desc, peal_tuned *out)
         return none_left(&t);
     if (!status)
         status = tuner_rounds(&t);
+    tell_failure(&t, status);
     for (int c = 0; c < out->set.count; c++)
         peal_plan_destroy(t.plan[c]);
     if (status)

@@ -22,6 +22,8 @@ typedef struct peal_tune_desc {
     /* Called in all processes; each may be NULL. */
     void (*tell)(void *user, const char *line);
     void (*progress)(void *user, const char *what, int64_t done, int64_t all);
+    /* Before plans are destroyed behind a failure, which may take long. */
+    void (*failed)(void *user, peal_status status);
     void *user;
 } peal_tune_desc;
 

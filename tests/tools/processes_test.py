@@ -131,9 +131,11 @@ class Processes(unittest.TestCase):
             file.write("peal: 1\nname: slow\ntopology: {dims: [auto]}\nkernels: slow.c\nfields: {u: {size: [8]}}\n"
                        "buffers: {k: {type: i64, keep: true}, i: {type: u8}}\nsetup:\n  - {task: mark, box: u, write: u}\n"
                        "repeat: 5\nstep:\n  - {set: k, value: k + 100 * rank}\n  - {set: i, value: k}\n")
-        rc, _, err = peal("run", path, "-n", "2")
-        self.assertEqual(rc, 3, err)
-        self.assertRegex(err, r"rank 1, step 2: `i` is set to 300.*\[E371\]")
+        for verb in ("run", "tune"):
+            with self.subTest(verb):
+                rc, _, err = peal(verb, path, "-n", "2", "--processes", "2")
+                self.assertEqual(rc, 3, err)
+                self.assertRegex(err, r"rank 1, step 2: `i` is set to 300.*\[E371\]")
 
     def test_stopped_in_finish(self):
         """Nobody waits for a message of it: the others wait for it to finish."""
