@@ -124,6 +124,7 @@ class Limits(unittest.TestCase):
                 ((*small, "--set", "report=1"), r"no deep rounds: `relax` \(line 16\) has a reduction in each step", "graph"),
                 ((jacobi, "-n", "2", *small[3:]), r"no deep rounds: other ranks have parts of the domain", "fused"),
                 ((short, "-n", "2", *small[3:]), r"joined steps: \d+ work items of \d+ steps, \d+ one by one; by prediction they save \d+ % of a step", "fused"),
+                ((short, "-n", "20", *small[3:]), r"joined steps: \d+ work items of \d+ steps, \d+ one by one", "(fused|graph)"),
                 # A period of 1000 steps would leave no room in the list.
                 ((short, "-n", "1", *small[3:5], "--set", "steps=20000", "--set", "report=1000", *small[-2:]),
                  r"deep rounds: a block runs up to \d+ steps of .*", "fused"),

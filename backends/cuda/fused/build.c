@@ -169,22 +169,6 @@ static void append(const peal_cuda_plan *plan, peal_cuda_fused *fused,
     fused->count += count;
 }
 
-/* The share of a step's time that is saved by the share of work items: samples on 2 H200, with 32
- * to 46 % fewer work items, took 6 to 39 % less (bench/results/2026-11-29-gpu-joined-steps.txt). */
-static const double saved_by_items = 0.4;
-
-static void take_joined(const peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel, int items)
-{
-    peal_cuda_fused *fused = &kernel->rank[0];
-
-    fused->fast_at = fused->joined->at;
-    fused->fast_pending = PEAL_ARENA_ARRAY(plan->arena, int, kernel->steps + 1);
-    kernel->saved = saved_by_items * (fused->plain - items) / fused->plain;
-    kernel->note =
-        peal_arena_print(plan->arena, "joined steps: %d work items of %lld steps, %d one by one",
-                         items, (long long)kernel->steps, fused->plain);
-}
-
 /* Puts the fast section between the recorded steps and the sections that were recorded behind them:
  * deep rounds, or the joined steps. */
 static void add_fast_section(const peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel)
@@ -200,7 +184,7 @@ static void add_fast_section(const peal_cuda_plan *plan, peal_cuda_fused_kernel 
     peal_cuda_deep_find(plan, kernel);
     if (!fused->fast_at && fused->joined) {
         append(plan, fused, kept, behind - first);
-        take_joined(plan, kernel, behind - first);
+        peal_cuda_fused_take_joined(plan, kernel, behind - first);
     }
     fused->fast_end = fused->count;
     if (count > 0 && fused->count + count > PEAL_FUSED_ITEMS) {

@@ -116,13 +116,11 @@ typedef struct peal_cuda_ticket_launch {
     unsigned count; /* of tickets */
 } peal_cuda_ticket_launch;
 
-/* The work items of a rank, for one buffer slot. */
 enum { PEAL_CUDA_KINDS = 128 }; /* of a round's work items: the kernel keeps kinds in bytes */
 
 /* Recorded steps whose work items may lie across their bounds (joined.c). */
 typedef struct peal_cuda_joined {
     int first; /* work item */
-    int64_t steps;
     int *at; /* by recorded step: its first work item, counted from `first`; -1: one lies across */
     int64_t open_step; /* begins while a launch is open of the step before; -1: none does */
     int open_item;     /* that is to be this work item, */
@@ -131,6 +129,7 @@ typedef struct peal_cuda_joined {
     uint64_t open_instance;
 } peal_cuda_joined;
 
+/* The work items of a rank, for one buffer slot. */
 typedef struct peal_cuda_fused {
     peal_cuda_work_item *item;
     int count, room;
@@ -207,6 +206,9 @@ void peal_cuda_fused_mark_joined(const peal_cuda_rank *rank, int64_t step);
 /* When a launch has become that work item. */
 void peal_cuda_fused_note_joined(const peal_cuda_fused *fused, const peal_cuda_group *group,
                                  int item);
+/* Makes them the fast section. items: how many they are. */
+void peal_cuda_fused_take_joined(const peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel,
+                                 int items);
 /* Enqueues parts (lower/engine.h); with several ranks there is one. */
 CUresult peal_cuda_fused_start_parts(peal_cuda_plan *plan, int slot, const peal_cuda_part *part,
                                      int count);

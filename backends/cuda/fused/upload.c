@@ -153,8 +153,8 @@ peal_status peal_cuda_fused_upload(const peal_cuda_rank *rank, peal_cuda_fused *
             *to++ = (unsigned short)(parts[p].from / 8 + i);
     pack(fused, parts, count, image + at.items);
     result = plan->driver->cuMemcpyHtoD_(fused->memory, image, at.bytes);
-    /* It returns once it has been staged, and the plan's stream is not ordered behind it. Where
-     * other jobs have the device meanwhile, the kernel came first. */
+    /* It returns once it has been staged, and the plan's stream is not ordered behind it: where
+     * other jobs have the device meanwhile, the kernel may come first. */
     if (!result)
         result = plan->driver->cuCtxSynchronize_();
     if (result)
