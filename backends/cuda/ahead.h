@@ -1,7 +1,7 @@
-/* Compiles the persistent kernel of a plan beside the plan's other kernels. Its text is known only
- * when all launches are recorded, which takes those kernels: so a plan without a device is made
- * first (dry_plan.h), by a thread, and what it compiles is in the cache when the plan itself comes
- * to it. */
+/* Compiles before a plan needs it: the persistent kernel beside the plan's other kernels, or all
+ * units of a plan that will be made later. The text of the persistent kernel is known only when all
+ * launches are recorded, which takes those kernels: so a plan without a device is made first
+ * (dry_plan.h), and what it compiles is in the cache when the plan itself comes to it. */
 #ifndef PEAL_CUDA_AHEAD_H
 #define PEAL_CUDA_AHEAD_H
 
@@ -14,5 +14,8 @@ typedef struct peal_cuda_ahead peal_cuda_ahead;
 peal_cuda_ahead *peal_cuda_ahead_begin(const peal_backend_desc *desc);
 /* Waits for it; NULL is fine. What went wrong is told by who does the same again. */
 void peal_cuda_ahead_end(peal_cuda_ahead *ahead);
+
+/* peal_backend_ops.compile: all units of a plan. */
+peal_status peal_cuda_compile_ahead(const peal_backend_desc *desc);
 
 #endif

@@ -1,4 +1,5 @@
 /* The CUDA backend: the contract of backends, each entry passed on to the executor of the mode. */
+#include "backends/cuda/ahead.h"
 #include "backends/cuda/drive/run.h"
 #include "backends/cuda/dry_plan.h"
 #include "backends/cuda/executor.h"
@@ -128,6 +129,7 @@ const peal_backend_ops peal_backend_cuda = {
     .refuses = refuses,
     .create = create,
     .rehearse = peal_cuda_rehearse,
+    .compile = peal_cuda_compile_ahead,
     .start = start,
     .wait = wait_end,
     .storage = storage,

@@ -348,13 +348,18 @@ static void release(peal_plan *plan)
     plan->compilation = NULL;
 }
 
-static peal_status compile(peal_plan *plan)
+static peal_status outline(peal_plan *plan)
 {
     int from = mark(plan);
     peal_status status = resolve(plan);
     status = peal_plan_compare(plan, status, from);
-    if (!status)
-        status = peal_plan_check_folders(plan);
+    return status ? status : peal_plan_check_folders(plan);
+}
+
+static peal_status compile(peal_plan *plan)
+{
+    int from;
+    peal_status status = outline(plan);
     if (status)
         return status;
     do {
@@ -367,8 +372,10 @@ static peal_status compile(peal_plan *plan)
     return status;
 }
 
+/* make: how far. */
 static peal_status create(peal_graph *graph, peal_session *session,
-                          const peal_plan_options *options, peal_plan **out)
+                          const peal_plan_options *options, peal_status (*make)(peal_plan *plan),
+                          peal_plan **out)
 {
     if (peal_session_status(session))
         return peal_session_cause(session);
@@ -391,12 +398,12 @@ static peal_status create(peal_graph *graph, peal_session *session,
     plan->watch.what = peal_watched_named(plan->options.watch);
     if (plan->options.hooks)
         plan->hooks = *plan->options.hooks;
-    status = compile(plan);
+    status = make(plan);
     if (status) {
         peal_plan_destroy(plan);
         return status;
     }
-    if (session->log && session->log_level >= PEAL_LOG_INFO) {
+    if (make == compile && session->log && session->log_level >= PEAL_LOG_INFO) {
         char line[512];
         peal_plan_describe(plan, line, sizeof(line));
         fprintf(session->log, "peal: %s\n", line);
@@ -414,7 +421,13 @@ peal_status peal_graph_compile(peal_graph *graph, peal_session *session,
         !peal_handle_check(session, PEAL_HANDLE_SESSION, __func__) ||
         !peal_argument_check(out, "where the plan goes", __func__))
         return PEAL_STATUS_USAGE;
-    return peal_session_outcome(session, create(graph, session, options, out));
+    return peal_session_outcome(session, create(graph, session, options, compile, out));
+}
+
+peal_status peal_plan_outline(peal_graph *graph, peal_session *session,
+                              const peal_plan_options *options, peal_plan **out)
+{
+    return peal_session_outcome(session, create(graph, session, options, outline, out));
 }
 
 void peal_plan_destroy(peal_plan *plan)

@@ -69,6 +69,10 @@ struct peal_plan {
     double seconds, cpu_seconds;
 };
 
+/* Of what peal_graph_compile makes only what comes before the mode is chosen: backend, ranks,
+ * processes, workers, and what the graph is. It cannot run. Collective. */
+peal_status peal_plan_outline(peal_graph *graph, peal_session *session,
+                              const peal_plan_options *options, peal_plan **out);
 /* outputs.c: whether setup loads files while other ranks may already save theirs: then all of them
  * end it before any goes on. */
 bool peal_plan_ends_setup(const peal_plan *plan);

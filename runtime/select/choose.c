@@ -142,7 +142,7 @@ static peal_status choose_mode(peal_plan *plan)
                        "--mode auto takes one that can", "mode %s cannot run: %s", name, reason);
 }
 
-static int default_threads(const peal_session *session)
+int peal_plan_threads_of(const peal_session *session)
 {
     cpu_set_t set;
     int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
@@ -291,7 +291,8 @@ peal_status peal_plan_choose_on(peal_plan *plan, const peal_backend_ops *backend
     plan->machine.node = peal_control_hosts(plan->session->control);
     plan->machine.traits = backend->traits;
     /* threads of the process for now: compare.c takes the fewest of all processes */
-    plan->machine.workers = options->threads ? options->threads : default_threads(plan->session);
+    plan->machine.workers =
+        options->threads ? options->threads : peal_plan_threads_of(plan->session);
     status = check_lent(plan);
     return status ? status : check_device_use(plan);
 }

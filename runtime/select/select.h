@@ -22,6 +22,8 @@ peal_status peal_plan_candidates(peal_plan *plan, bool modes_only, peal_candidat
 /* automatic.c: what auto has chosen could not be made ready: true if there is another mode to try.
  * What was reported since diagnostic number `from` is taken back then. Equal in all processes. */
 bool peal_plan_pass_over(peal_plan *plan, peal_status status, int from);
+/* Threads of this process, if nobody says how many: its share of the cores. */
+int peal_plan_threads_of(const peal_session *session);
 /* Workers of a rank, if its process has so many threads. */
 int peal_plan_workers_of(const peal_machine *machine, int threads);
 /* choose.c: once the transports of all processes are known. */

@@ -8,10 +8,11 @@ typedef struct tuner {
     const peal_tune_desc *desc;
     peal_tuned *out;
     peal_session *session;
-    bool stops;   /* the loop has `until`, */
-    bool whole;   /* which ends it soon: a measurement is a whole run */
-    bool stopped; /* by `until`, in the latest piece */
-    int64_t repeat;
+    peal_plan *outline; /* what is known before modes are chosen */
+    bool stops;         /* the loop has `until`, */
+    bool whole;         /* which ends it soon: a measurement is a whole run */
+    bool stopped;       /* by `until`, in the latest piece */
+    int64_t repeat;     /* of the outermost loop, once a plan has been made */
     int64_t check_steps;
     bool has_reference;
     uint64_t reference;
@@ -26,15 +27,17 @@ typedef struct tuner {
 void tuner_tell(const tuner *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void tuner_progress(const tuner *t, const char *what, int64_t done, int64_t all);
 /* A plan in a mode, or of a candidate: collective. */
-peal_status tuner_open_mode(const tuner *t, const char *mode, const peal_candidate *candidate,
+peal_status tuner_open_mode(tuner *t, const char *mode, const peal_candidate *candidate,
                             peal_plan **plan);
-peal_status tuner_open(const tuner *t, int c, peal_plan **plan);
+peal_status tuner_open(tuner *t, int c, peal_plan **plan);
 /* Runs steps of a plan; what one of them took, in the slowest process. Where `until` has ended them
  * before: 0. */
 peal_status tuner_run(tuner *t, peal_plan *plan, int64_t steps, double *step_s);
 /* What a plan has computed so far; PEAL_E_NOTHING_COMPARED: nothing that could be compared.
  * Collective. */
 peal_status tuner_outcome(const tuner *t, peal_plan *plan, uint64_t *digest);
+/* Steps of the loop, no more than were asked for. A plan has been made. */
+int64_t tuner_most_steps(const tuner *t);
 /* Steps of a measurement. */
 int64_t tuner_piece(const tuner *t, double step_s);
 /* A candidate that is not dropped. */
@@ -49,6 +52,15 @@ void tuner_report_wrong(tuner *t, int c, int64_t steps);
 peal_status tuner_round(tuner *t, int round, double *seconds, int stride);
 /* Closes all plans. */
 peal_status tuner_close(tuner *t);
+
+/* ahead.c: threads that compile what candidates from number `first` on need. NULL: nothing would be
+ * saved. */
+typedef struct tuner_ahead tuner_ahead;
+tuner_ahead *tuner_ahead_begin(const tuner *t, int first);
+/* Waits for them; NULL is fine. */
+void tuner_ahead_end(tuner_ahead *ahead);
+/* tuner.c: the same, while the other processes wait for it. Collective. */
+peal_status tuner_ahead_await(const tuner *t, tuner_ahead *ahead);
 
 /* look.c: a first look at all of them, after which few are left. */
 peal_status tuner_look(tuner *t);

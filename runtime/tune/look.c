@@ -73,7 +73,9 @@ static peal_status combine(tuner *t, looks *l)
     if (!peal_candidates_combine(set, seconds, combine_gain))
         return PEAL_STATUS_OK;
     t->resting = count;
-    peal_status status = look(t, l);
+    peal_status status = tuner_ahead_await(t, tuner_ahead_begin(t, count));
+    if (!status)
+        status = look(t, l);
     t->resting = 0;
     if (!status)
         tell_looks(t, count);

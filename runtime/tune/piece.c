@@ -2,6 +2,9 @@
  * allows, so that pieces of different candidates follow each other closely. */
 #include "runtime/tune/internal.h"
 
+/* Steps that candidates are compared over with each other. */
+enum { FEW_STEPS = 64 };
+
 /* Notes what a plan has computed before it goes. */
 static peal_status close_plan(tuner *t, int c)
 {
@@ -52,6 +55,8 @@ static peal_status open_plan(tuner *t, int c)
 static peal_status run_first(tuner *t, int c, double *step_s)
 {
     uint64_t digest;
+    if (!t->check_steps) /* serial could not run */
+        t->check_steps = tuner_most_steps(t) < FEW_STEPS ? tuner_most_steps(t) : FEW_STEPS;
     peal_status status = tuner_run(t, t->plan[c], t->check_steps, step_s);
     if (!status)
         status = tuner_outcome(t, t->plan[c], &digest);

@@ -14,8 +14,6 @@
 /* How long serial may compute what the others are compared with. What is predicted to take more
  * than so many times the best is not measured. */
 static const double serial_s = 0.3, prune_factor = 2;
-enum { FEW_STEPS = 64 };
-
 /* ---- survey ---- */
 
 static void describe_machine(const peal_plan *plan, peal_tuned *out)
@@ -35,26 +33,22 @@ static void describe_machine(const peal_plan *plan, peal_tuned *out)
     out->has_key = peal_answer_key(plan, out->key);
 }
 
+/* The outline stays. */
 static peal_status survey(tuner *t)
 {
-    peal_plan *plan = NULL;
-    peal_tuned *out = t->out;
-    const peal_candidate given = {.mode = PEAL_MODE_SYNC};
-    const char *mode = t->desc->options.mode, *lowering = t->desc->options.lowering;
-    peal_candidate words = given;
-    snprintf(words.lowering, sizeof(words.lowering), "%s", lowering ? lowering : "");
-    peal_status status = tuner_open_mode(t, mode, &words, &plan);
+    peal_plan_options options = t->desc->options;
+    options.no_tuning = true;
+    options.row = NULL;
+    peal_status status = peal_plan_outline(t->desc->graph, t->session, &options, &t->outline);
     if (status)
         return status;
-    describe_machine(plan, out);
+    const peal_plan *plan = t->outline;
+    describe_machine(plan, t->out);
     t->stops = plan->data->step.until != NULL;
-    t->repeat = plan->repeat;
-    status = peal_plan_candidates(plan, false, &out->set, out->from);
-    if (!status)
-        status = peal_session_keep_files(t->session, plan->data, plan->machine.ranks,
-                                         t->desc->options.allow_outside);
-    peal_plan_destroy(plan);
-    return status;
+    status = peal_plan_candidates(t->outline, false, &t->out->set, t->out->from);
+    return status ? status
+                  : peal_session_keep_files(t->session, plan->data, plan->machine.ranks,
+                                            t->desc->options.allow_outside);
 }
 
 static void clear(peal_tuned *out)
@@ -66,7 +60,9 @@ peal_status peal_tune_survey(const peal_tune_desc *desc, peal_tuned *out)
 {
     tuner t = {.desc = desc, .out = out, .session = desc->session};
     clear(out);
-    return survey(&t);
+    peal_status status = survey(&t);
+    peal_plan_destroy(t.outline);
+    return status;
 }
 
 static void tell_failure(const tuner *t, peal_status status)
@@ -77,16 +73,10 @@ static void tell_failure(const tuner *t, peal_status status)
 
 /* ---- what serial computes ---- */
 
-static int64_t most_steps(const tuner *t)
-{
-    int64_t given = t->desc->steps;
-    return given >= 0 && given < t->repeat ? given : t->repeat;
-}
-
 /* As many steps as serial does in its time; of a loop that stops within it, all. */
 static peal_status run_serial(tuner *t, peal_plan *plan)
 {
-    int64_t most = most_steps(t), done = 0, piece = 1;
+    int64_t most = tuner_most_steps(t), done = 0, piece = 1;
     double step_s = 0, total = 0;
     peal_status status = PEAL_STATUS_OK;
     while (!status && done < most && (done == 0 || total < serial_s) && !t->stopped) {
@@ -122,7 +112,6 @@ static peal_status refer(tuner *t)
         tuner_tell(t, "serial cannot run: %s; candidates are compared with each other",
                    why ? why : "");
         peal_diagnostics_take_back(t->session->diagnostics, from);
-        t->check_steps = most_steps(t) < FEW_STEPS ? most_steps(t) : FEW_STEPS;
         t->whole = t->stops;
         return PEAL_STATUS_OK;
     }
@@ -167,29 +156,41 @@ static peal_status none_left(const tuner *t)
                                why);
 }
 
+/* All but the survey. Plans may be left. */
+static peal_status measure(tuner *t)
+{
+    peal_tuned *out = t->out;
+    if (!out->set.count)
+        return none_left(t);
+    out->pruned = peal_candidates_prune(&out->set, prune_factor);
+    if (out->pruned)
+        tuner_tell(t, "%d of %d candidates are predicted to take more than %.0f times the best",
+                   out->pruned, out->set.count, prune_factor);
+    tuner_ahead *ahead = tuner_ahead_begin(t, 0);
+    peal_status status = refer(t);
+    if (!status)
+        status = tuner_ahead_await(t, ahead);
+    else
+        tuner_ahead_end(ahead);
+    if (!status)
+        status = tuner_look(t);
+    if (!status && !left(t))
+        return none_left(t);
+    return status ? status : tuner_rounds(t);
+}
+
 peal_status peal_tune(const peal_tune_desc *desc, peal_tuned *out)
 {
     tuner t = {.desc = desc, .out = out, .session = desc->session, .keeps = true};
     clear(out);
     peal_status status = survey(&t);
-    if (status)
-        return status;
-    if (!out->set.count)
-        return none_left(&t);
-    out->pruned = peal_candidates_prune(&out->set, prune_factor);
-    if (out->pruned)
-        tuner_tell(&t, "%d of %d candidates are predicted to take more than %.0f times the best",
-                   out->pruned, out->set.count, prune_factor);
-    status = refer(&t);
-    if (!status)
-        status = tuner_look(&t);
-    if (!status && !left(&t))
-        return none_left(&t);
-    if (!status)
-        status = tuner_rounds(&t);
-    tell_failure(&t, status);
+    if (!status) {
+        status = measure(&t);
+        tell_failure(&t, status);
+    }
     for (int c = 0; c < out->set.count; c++)
         peal_plan_destroy(t.plan[c]);
+    peal_plan_destroy(t.outline);
     if (status)
         return status;
     out->checked_steps = t.check_steps;

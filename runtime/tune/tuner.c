@@ -27,7 +27,7 @@ void tuner_progress(const tuner *t, const char *what, int64_t done, int64_t all)
         t->desc->progress(t->desc->user, what, done, all);
 }
 
-peal_status tuner_open_mode(const tuner *t, const char *mode, const peal_candidate *candidate,
+peal_status tuner_open_mode(tuner *t, const char *mode, const peal_candidate *candidate,
                             peal_plan **plan)
 {
     peal_plan_options options = t->desc->options;
@@ -37,10 +37,22 @@ peal_status tuner_open_mode(const tuner *t, const char *mode, const peal_candida
         options.threads = candidate->threads;
     options.no_tuning = true;
     options.row = NULL;
-    return peal_graph_compile(t->desc->graph, t->session, &options, plan);
+    peal_status status = peal_graph_compile(t->desc->graph, t->session, &options, plan);
+    if (!status)
+        t->repeat = (*plan)->repeat;
+    return status;
 }
 
-peal_status tuner_open(const tuner *t, int c, peal_plan **plan)
+peal_status tuner_ahead_await(const tuner *t, tuner_ahead *ahead)
+{
+    int from = peal_diagnostics_count(t->session->diagnostics);
+    peal_session_running(t->session, true);
+    tuner_ahead_end(ahead);
+    peal_session_running(t->session, false);
+    return peal_session_agree(t->session, PEAL_STATUS_OK, from);
+}
+
+peal_status tuner_open(tuner *t, int c, peal_plan **plan)
 {
     const peal_candidate *candidate = &t->out->set.item[c];
     peal_candidate_label(candidate, t->out->under_way, sizeof(t->out->under_way));
@@ -104,6 +116,12 @@ peal_status tuner_outcome(const tuner *t, peal_plan *plan, uint64_t *digest)
     if (!status && things == 0)
         status = peal_report_nothing(plan->data, t->session->diagnostics);
     return status;
+}
+
+int64_t tuner_most_steps(const tuner *t)
+{
+    int64_t given = t->desc->steps;
+    return given >= 0 && given < t->repeat ? given : t->repeat;
 }
 
 int64_t tuner_piece(const tuner *t, double step_s)

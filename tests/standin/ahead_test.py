@@ -41,6 +41,23 @@ class Ahead(unittest.TestCase):
                 self.assertIn(len(begun), range(1, ranks + 1))
                 self.assertLess(max(begun), max(others_done), "it was compiled behind the others")
 
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one core compiles one after the other")
+    def test_tuning_compiles_its_candidates_side_by_side(self):
+        with tempfile.TemporaryDirectory() as folder:
+            env = common.environment(LD_LIBRARY_PATH=EMULATING, STANDIN_DEVICES="1", STANDIN_RECORD=os.devnull, STANDIN_SMS="3",
+                                     EMULATE_INCLUDE=INCLUDE, EMULATE_UNITS=folder, XDG_CACHE_HOME=folder, PEAL_TEST_PIECE_S="0.0001")
+            words = ["--backend", "cuda", "--mode", "fused", "--steps", "10", "--set", "nx=64", "--set", "ny=66"]
+            code, out, err = common.peal("tune", os.path.join(common.ROOT, "samples/jacobi2d"), *words, env=env)
+            self.assertEqual(code, 0, out + err)
+            spans = []
+            for path in glob.glob(os.path.join(folder, "*", "unit.cc")):
+                with open(path, encoding="utf-8") as file:
+                    if DISPATCH in file.read():
+                        spans.append((os.stat(path).st_mtime, os.stat(path[:-2] + "so").st_mtime))
+            spans.sort()
+            self.assertGreater(len(spans), 2)
+            self.assertTrue(any(later[0] < earlier[1] for earlier, later in zip(spans, spans[1:])), spans)
+
     def test_an_error_of_the_compiler_is_told_once(self):
         with tempfile.TemporaryDirectory() as folder:
             path = common.folder_of({"s.yaml": SPEC, "k.c": "PEAL_KERNEL(add)(peal_tile t, PEAL_UPDATE(int, u)) { nothing; }\n"}, folder)

@@ -276,6 +276,29 @@ peal_status peal_cuda_kernels_load(peal_cuda_kernels *kernels)
     return status ? status : bind_all(kernels);
 }
 
+static peal_status compile_unit(const peal_cuda_kernels *kernels, const char *text,
+                                int driver_version)
+{
+    peal_cuda_compile_result compiled;
+    peal_cuda_compile_request request =
+        peal_cuda_source_request(kernels->source, text, kernels->architecture);
+
+    request.driver = driver_version;
+    return peal_cuda_source_compile(kernels->source, &request, &compiled);
+}
+
+peal_status peal_cuda_kernels_compile(const peal_cuda_kernels *kernels)
+{
+    PEAL_ARENA_GUARD(kernels->arena, return no_memory(&kernels->source->desc));
+    const peal_cuda_source *source = kernels->source;
+    const int version = kernels->driver->version;
+    peal_status status = compile_unit(kernels, source->text, version);
+
+    if (!status && source->communication_free)
+        status = compile_unit(kernels, source->communication_free, version);
+    return status;
+}
+
 void peal_cuda_kernels_destroy(peal_cuda_kernels *kernels)
 {
     if (!kernels)
@@ -364,12 +387,7 @@ const char *peal_cuda_kernels_fused_text(const peal_cuda_kernels *kernels)
 peal_status peal_cuda_kernels_compile_fused(const peal_cuda_kernels *kernels, int driver_version)
 {
     PEAL_ARENA_GUARD(kernels->arena, return no_memory(&kernels->source->desc));
-    peal_cuda_compile_result compiled;
-    peal_cuda_compile_request request =
-        peal_cuda_source_request(kernels->source, kernels->fused_text, kernels->architecture);
-
-    request.driver = driver_version;
-    return peal_cuda_source_compile(kernels->source, &request, &compiled);
+    return compile_unit(kernels, kernels->fused_text, driver_version);
 }
 
 CUdeviceptr peal_cuda_kernels_given_up(const peal_cuda_kernels *kernels)

@@ -48,6 +48,8 @@ bool peal_cuda_kernels_are_missing(const peal_cuda_kernels *kernels);
  * backend's (E2xx: the user's file and line). A dry device gets names instead of functions, and
  * nothing is compiled. */
 peal_status peal_cuda_kernels_load(peal_cuda_kernels *kernels);
+/* Compiles it into the cache, and loads nothing. */
+peal_status peal_cuda_kernels_compile(const peal_cuda_kernels *kernels);
 /* Unloads all; NULL is fine. */
 void peal_cuda_kernels_destroy(peal_cuda_kernels *kernels);
 

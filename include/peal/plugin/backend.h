@@ -259,6 +259,11 @@ typedef struct peal_backend_ops {
      * allow_outside and diagnostics are looked at. Nothing is compiled. NULL: create refuses
      * nothing of that kind. */
     peal_status (*rehearse)(const peal_backend_desc *desc, peal_backend_rehearsal *out);
+    /* Compiles into the cache what create would compile for desc, and makes nothing: a plan that is
+     * created afterwards finds it there. Of desc's ranks only the schedules are looked at. Any
+     * thread, several at a time, beside whatever else is done with the device. What goes wrong is
+     * reported as create would. Not in PEAL_MODE_SERIAL. NULL: it would save nothing. */
+    peal_status (*compile)(const peal_backend_desc *desc);
     /* Runs setup if `setup`, then up to `steps` iterations, then finish if `finish`; returns at
      * once where the mode has threads of its own, else runs to the end. The caller has done the
      * start handshake. */
