@@ -17,7 +17,7 @@ enum { MOST_THREADS = 8 };
 struct tuner_ahead {
     const tuner *t;
     const peal_plan *plan; /* an outline */
-    int first, count;      /* candidates */
+    int candidate[PEAL_MOST_CANDIDATES], count;
     PEAL_ATOMIC(int) next;
     int threads;
     pthread_t thread[MOST_THREADS];
@@ -68,17 +68,25 @@ static void compile(const peal_plan *plan, const peal_candidate *candidate)
     peal_diagnostics_destroy(own);
 }
 
-/* Processes of a host share a cache: each begins with others. */
+/* The last ones first: they are of mode fused, each of which has a unit of its own that takes the
+ * longest, where those of other modes have one together, which all threads but one would wait for.
+ * Processes of a host share a cache: of n processes each begins with every n-th. */
+static void list_candidates(tuner_ahead *ahead, int first, int count)
+{
+    const peal_bootstrap_identity *identity = &ahead->t->session->identity;
+    int processes = identity->local_processes;
+    for (int turn = 0; turn < processes; turn++)
+        for (int at = (identity->local_process + turn) % processes; at < count; at += processes)
+            ahead->candidate[ahead->count++] = first + count - 1 - at;
+}
+
 static void *work(void *user)
 {
     tuner_ahead *ahead = user;
-    const peal_session *session = ahead->t->session;
-    int skipped =
-        ahead->count * session->identity.local_process / session->identity.local_processes;
     int next;
     while ((next = atomic_fetch_add(&ahead->next, 1)) < ahead->count &&
-           !atomic_load(&session->abort_word)) {
-        int c = ahead->first + (next + skipped) % ahead->count;
+           !atomic_load(&ahead->t->session->abort_word)) {
+        int c = ahead->candidate[next];
         if (tuner_is_in(ahead->t, c))
             compile(ahead->plan, &ahead->t->out->set.item[c]);
     }
@@ -88,16 +96,15 @@ static void *work(void *user)
 tuner_ahead *tuner_ahead_begin(const tuner *t, int first)
 {
     const peal_plan *plan = t->outline;
-    int most = peal_plan_threads_of(t->session), count = t->out->set.count - first;
+    int most = peal_plan_threads_of(t->session);
     tuner_ahead *ahead = plan->backend->compile ? calloc(1, sizeof(*ahead)) : NULL;
     if (!ahead)
         return NULL;
     ahead->t = t;
     ahead->plan = plan;
-    ahead->first = first;
-    ahead->count = count;
+    list_candidates(ahead, first, t->out->set.count - first);
     most = most < MOST_THREADS ? most : MOST_THREADS;
-    most = most < count ? most : count;
+    most = most < ahead->count ? most : ahead->count;
     while (ahead->threads < most &&
            !pthread_create(&ahead->thread[ahead->threads], NULL, work, ahead))
         ahead->threads++;

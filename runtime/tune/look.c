@@ -1,5 +1,6 @@
-/* The first look: some rounds with all candidates, after which those that are far behind, wrong or
- * cannot be made ready are dropped. What gained alone is combined, and is looked at as well. */
+/* The first look: some rounds with all candidates, after which those that are far behind, gain
+ * nothing over a simpler one, are wrong or cannot be made ready are dropped. What gained alone is
+ * combined, and is looked at as well. */
 #include "runtime/tune/internal.h"
 
 /* Rounds of a look, fewer where a round takes long; candidates that are left at most. */
@@ -9,6 +10,10 @@ enum { LOOKS = 5, LONG_LOOKS = 2, MOST_FINALISTS = 8 };
  * many times the best is dropped, if it was clearly behind in each round. What gained so much alone
  * is combined. */
 static const double look_factor = 1.3, round_factor = 1.1, combine_gain = 0.02, long_s = 0.2;
+/* What is faster than its mode is without it by no more than judging calls a tie (judge.c), in all
+ * rounds but one of so many, would not be taken. */
+static const double least_gain = 0.01;
+enum { ROUNDS_OF_CHANCE = 4 };
 
 typedef struct looks {
     double seconds[PEAL_MOST_CANDIDATES * LOOKS];
@@ -24,9 +29,12 @@ static void keep_shortest(tuner *t, const looks *l, int round)
     }
 }
 
+/* Also where a measurement makes its plan anew. */
 static bool takes_long(const tuner *t)
 {
     double longest = 0;
+    if (t->whole || !t->keeps)
+        return true;
     for (int c = 0; c < t->out->set.count; c++)
         if (tuner_is_in(t, c) && t->out->item[c].first_s > longest)
             longest = t->out->item[c].first_s;
@@ -90,6 +98,24 @@ static bool is_behind(const tuner *t, const looks *l, int c, int best)
     return always;
 }
 
+/* The candidate of the same mode that forces nothing of its own; -1: there is none. */
+static int plain_of(const tuner *t, int c)
+{
+    const peal_candidate *item = t->out->set.item;
+    for (int p = 0; p < c; p++)
+        if (item[p].mode == item[c].mode)
+            return tuner_is_in(t, p) ? p : -1;
+    return -1;
+}
+
+static bool gains_nothing(const tuner *t, const looks *l, int c)
+{
+    int plain = plain_of(t, c), gains = 0;
+    for (int r = 0; r < l->count && plain >= 0; r++)
+        gains += l->seconds[c * LOOKS + r] < (1 - least_gain) * l->seconds[plain * LOOKS + r];
+    return plain >= 0 && gains <= l->count / ROUNDS_OF_CHANCE;
+}
+
 /* How many are faster. */
 static int place_of(const tuner *t, int c)
 {
@@ -113,6 +139,10 @@ static void drop(tuner *t, const looks *l)
         if (tuner_is_in(t, c) && is_behind(t, l, c, best))
             snprintf(set->item[c].dropped, PEAL_DROPPED_BYTES, "%.1f times the best at first sight",
                      t->out->item[c].first_s / t->out->item[best].first_s);
+    for (int c = set->count - 1; c >= 0; c--)
+        if (tuner_is_in(t, c) && gains_nothing(t, l, c))
+            snprintf(set->item[c].dropped, PEAL_DROPPED_BYTES, "not faster than %s at first sight",
+                     peal_mode_name(set->item[c].mode));
     for (int c = set->count - 1; c >= 0; c--) /* of equal ones the simpler stays */
         if (tuner_is_in(t, c) && place_of(t, c) >= MOST_FINALISTS)
             snprintf(set->item[c].dropped, PEAL_DROPPED_BYTES,
