@@ -6,8 +6,10 @@
  * point: one point a thread, and more where one wave of blocks would not do.
  *
  * In mode fused free tiles of three axes have as many rows as flat ones: they say no more than how
- * thick borders are, whose blocks all others wait for. Rows that begin at lines of memory let
- * threads side by side access whole lines, and pairs of points lie alike in all rows. */
+ * thick borders are, whose blocks all others wait for. In a box that all blocks compute at once
+ * nothing is gained by borders that come first, and whole planes are fewer work items. Rows that
+ * begin at lines of memory let threads side by side access whole lines, and pairs of points lie
+ * alike in all rows. */
 #include "backends/cuda/traits.h"
 #include "backends/cuda/codegen/device/launch.h"
 #include "backends/cuda/fused/fused.h"
@@ -64,6 +66,8 @@ const peal_machine_traits peal_cuda_traits = {
     .most_grow = 8,
     .row_bytes = MEMORY_LINE,
     .fused_rows = PEAL_WHOLE_FLAT_Y,
+    .fused_box = 1 << 20,
+    .fused_points = 1 << 13,
     .dynamic_tiles = 1 << 12,
     .most_boxes = PEAL_CUDA_SHAPED_BOXES,
     .repeats_fused = true,

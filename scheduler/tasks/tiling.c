@@ -110,13 +110,16 @@ bool tiles_are_free(const peal_task_statement *task)
 static int64_t most_points(const common_input *c, const peal_task_statement *task,
                            const peal_box *box)
 {
+    const peal_machine_traits *traits = c->traits;
     bool fused = c->mode == PEAL_MODE_FUSED && box->axis_count == 3;
 
     if (tiles_are_free(task) && c->machine.tile_points > 0)
         return c->machine.tile_points;
-    if (tiles_are_free(task) && fused && c->traits->fused_rows)
-        return c->traits->fused_rows * (box->hi[0] - box->lo[0]);
-    return c->traits->tile_points;
+    if (!tiles_are_free(task) || !fused || !traits->fused_rows)
+        return traits->tile_points;
+    int64_t points = traits->fused_rows * (box->hi[0] - box->lo[0]);
+    bool few = peal_box_points(box) <= traits->fused_box;
+    return few && points < traits->fused_points ? traits->fused_points : points;
 }
 
 void choose_tiling(const common_input *c, const peal_task_statement *task,

@@ -26,6 +26,8 @@ static void test_traits_are_those_of_accelerators(void **state)
     assert_int_equal(own->most_grow, usual->most_grow);
     assert_int_equal(own->row_bytes, usual->row_bytes);
     assert_int_equal(own->fused_rows, usual->fused_rows);
+    assert_int_equal(own->fused_box, usual->fused_box);
+    assert_int_equal(own->fused_points, usual->fused_points);
     assert_int_equal(own->dynamic_tiles, usual->dynamic_tiles);
     assert_int_equal(own->most_boxes, usual->most_boxes);
     assert_int_equal(own->repeats_fused, usual->repeats_fused);

@@ -403,6 +403,47 @@ static void test_rows(void **state)
     peal_diagnostics_destroy(list);
 }
 
+/* ---- tiles ---- */
+
+/* Of a task on a GPU in mode fused: whole planes, if blocks compute all of the box at a time. */
+static void test_tiles_of_three_axes(void **state)
+{
+    static const struct {
+        int64_t size[3], tile[2];
+    } cases[] = {{{128, 64, 64}, {128, 64}},   /* 2^19 points */
+                 {{128, 128, 64}, {128, 64}},  /* 2^20, a plane has more than a tile */
+                 {{128, 128, 65}, {128, 8}},   /* more */
+                 {{2048, 16, 16}, {2048, 8}}}; /* 8 rows are more already */
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const int64_t *size = cases[i].size;
+        peal_diagnostics *list = peal_diagnostics_create();
+        peal_machine machine = {.ranks = 1, .processes = 1, .workers = 2, .accelerator = true};
+        peal_graph *graph = NULL;
+        const peal_graph_data *data = NULL;
+        peal_compilation *c = NULL;
+        const peal_schedule *schedule = NULL;
+        char text[200];
+
+        snprintf(text, sizeof(text),
+                 "peal: 1\nkernels: k.c\nfields:\n  a: {size: [%lld, %lld, %lld]}\n"
+                 "step:\n  - {task: t, box: a, update: a}\n",
+                 (long long)size[0], (long long)size[1], (long long)size[2]);
+        assert_int_equal(peal_graph_read_memory("t.yaml", text, strlen(text), NULL, 0, list,
+                                                &graph),
+                         0);
+        assert_int_equal(peal_graph_resolve(graph, list, &data), 0);
+        assert_int_equal(peal_compilation_create(data, &machine, PEAL_MODE_FUSED, list, &c), 0);
+        assert_int_equal(peal_compilation_schedule(c, 0, &schedule), 0);
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(schedule->task[0].tiling[0].extent[k], cases[i].tile[k]);
+        peal_compilation_destroy(c);
+        peal_graph_destroy(graph);
+        peal_diagnostics_destroy(list);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
@@ -412,6 +453,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_boxes),
         cmocka_unit_test(test_automatic_dims),
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_tiles_of_three_axes),
     };
     return cmocka_run_group_tests_name("geometry", tests, NULL, NULL);
 }

@@ -88,7 +88,9 @@ typedef struct peal_machine_traits {
     int64_t most_grow; /* along the last axis, at most so many times */
     int64_t row_bytes; /* long rows begin at multiples of so many bytes; 0: they lie densely */
     /* Of mode fused: */
-    int64_t fused_rows;    /* of a tile of three axes whose shape nothing depends on; 0: any */
+    /* Rows of a tile of three axes whose shape nothing depends on; 0: any. Boxes of at most
+     * fused_box points have at least fused_points in a tile. */
+    int64_t fused_rows, fused_box, fused_points;
     int64_t dynamic_tiles; /* a task of so many tiles is shared out as workers come; 0: never */
     int most_boxes;        /* a launch of more boxes of tiles is slow; 0: it never is */
     bool repeats_fused;    /* iterations are recorded once, and repeated as they are */
