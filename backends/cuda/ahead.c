@@ -19,7 +19,7 @@ static void *compile(void *user)
 {
     peal_cuda_ahead *ahead = user;
     PEAL_ARENA_GUARD(ahead->arena, return NULL);
-    peal_cuda_dry_plan_compile(&ahead->desc, ahead->arena);
+    peal_cuda_dry_plan_compile(&ahead->desc, false, ahead->arena);
     return NULL;
 }
 
@@ -81,7 +81,7 @@ static peal_status compile_all(const peal_backend_desc *desc, peal_arena *arena)
     peal_status status = PEAL_STATUS_OK;
 
     if (desc->mode == PEAL_MODE_FUSED) /* it takes the longest */
-        status = peal_cuda_dry_plan_compile(desc, arena);
+        status = peal_cuda_dry_plan_compile(desc, true, arena);
     return status ? status : compile_kernels(desc);
 }
 

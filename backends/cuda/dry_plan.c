@@ -398,7 +398,7 @@ peal_status peal_cuda_dry_plan_fused(const peal_backend_desc *desc, int index, i
     return status;
 }
 
-peal_status peal_cuda_dry_plan_compile(const peal_backend_desc *desc, peal_arena *arena)
+peal_status peal_cuda_dry_plan_compile(const peal_backend_desc *desc, bool many, peal_arena *arena)
 {
     const peal_device *real = desc->device;
     peal_device device = gpu_of(10 * real->major + real->minor);
@@ -413,7 +413,8 @@ peal_status peal_cuda_dry_plan_compile(const peal_backend_desc *desc, peal_arena
     if (status)
         return status;
     if (peal_cuda_kernels_fused_text(plan->kernels))
-        status = peal_cuda_kernels_compile_fused(plan->kernels, desc->device->driver->version);
+        status =
+            peal_cuda_kernels_compile_fused(plan->kernels, desc->device->driver->version, many);
     peal_cuda_plan_destroy(plan);
     return status;
 }

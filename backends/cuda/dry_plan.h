@@ -14,8 +14,9 @@ peal_status peal_cuda_dry_plan_fused(const peal_backend_desc *desc, int index, i
                                      peal_arena *arena, const char **out);
 
 /* Makes the plan of mode fused that desc's ranks will have on its device, compiles its unit into
- * the cache, and throws it away. The device's driver is not called. */
-peal_status peal_cuda_dry_plan_compile(const peal_backend_desc *desc, peal_arena *arena);
+ * the cache, and throws it away. The device's driver is not called. many: other plans are so
+ * compiled at the same time. */
+peal_status peal_cuda_dry_plan_compile(const peal_backend_desc *desc, bool many, peal_arena *arena);
 
 /* Makes the plan of desc's ranks, in one process, and throws it away: what speaks against its mode,
  * graph or fused, is reported as it would be when a run begins (PEAL_E_GRAPH_MODE_NOT_APPLICABLE).

@@ -23,13 +23,12 @@ enum { THREADS = 256, POINTS_OF_THREAD = 8, MEMORY_LINE = 128 };
 
 enum {
     MESSAGES = PEAL_NEEDS_MESSAGES,
-    ALONE = PEAL_NEEDS_OWN_PROCESS, /* several ranks have signals of their own kind */
     /* Of kernels that wait for flags; processes that share a GPU wait by memory operations. */
     FLAGS = PEAL_NEEDS_MESSAGES | PEAL_NEEDS_OWN_PROCESS | PEAL_NEEDS_OWN_DEVICE
 };
 
-/* docs/guide.md says what each does. A graph has no memory operations where steps may be skipped.
- */
+/* docs/guide.md says what each does; order=paper is there to be compared with. A graph has no
+ * memory operations where steps may be skipped. */
 static const peal_variant variants[] = {
     {STREAM | GRAPH, "signal=kernel", FLAGS},
     {STREAM, "signal=memop", FLAGS},
@@ -47,7 +46,6 @@ static const peal_variant variants[] = {
     {GRAPH | FUSED, "steps=256", 0},
     {FUSED, "order=tickets", 0},
     {FUSED, "order=grid", 0},
-    {FUSED, "order=paper", ALONE},
     {FUSED, "deep=1", 0},
     {FUSED, "blocks=1", 0},
     {FUSED, "blocks=2", 0},

@@ -22,6 +22,10 @@ peal_status peal_plan_candidates(peal_plan *plan, bool modes_only, peal_candidat
 /* automatic.c: what auto has chosen could not be made ready: true if there is another mode to try.
  * What was reported since diagnostic number `from` is taken back then. Equal in all processes. */
 bool peal_plan_pass_over(peal_plan *plan, peal_status status, int from);
+/* compile_ahead.c: has the backend, whose `compile` is not NULL, compile into the cache what the
+ * candidate's plan will need of this process's ranks. plan: an outline. Any thread, several at a
+ * time, while the plan is there. */
+void peal_plan_compile_ahead(const peal_plan *plan, const peal_candidate *candidate);
 /* Threads of this process, if nobody says how many: its share of the cores. */
 int peal_plan_threads_of(const peal_session *session);
 /* Workers of a rank, if its process has so many threads. */

@@ -11,9 +11,8 @@ enum { LOOKS = 5, LONG_LOOKS = 2, MOST_FINALISTS = 8 };
  * is combined. */
 static const double look_factor = 1.3, round_factor = 1.1, combine_gain = 0.02, long_s = 0.2;
 /* What is faster than its mode is without it by no more than judging calls a tie (judge.c), in all
- * rounds but one of so many, would not be taken. */
+ * rounds but one, would not be taken. */
 static const double least_gain = 0.01;
-enum { ROUNDS_OF_CHANCE = 4 };
 
 typedef struct looks {
     double seconds[PEAL_MOST_CANDIDATES * LOOKS];
@@ -113,7 +112,7 @@ static bool gains_nothing(const tuner *t, const looks *l, int c)
     int plain = plain_of(t, c), gains = 0;
     for (int r = 0; r < l->count && plain >= 0; r++)
         gains += l->seconds[c * LOOKS + r] < (1 - least_gain) * l->seconds[plain * LOOKS + r];
-    return plain >= 0 && gains <= l->count / ROUNDS_OF_CHANCE;
+    return plain >= 0 && gains <= 1;
 }
 
 /* How many are faster. */

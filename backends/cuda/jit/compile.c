@@ -62,11 +62,22 @@ static void add_options(compile_job *job)
         add_option(job, "-dlto");
     if (request->verbose && !is_linked(request))
         add_option(job, "--ptxas-options=-v");
-    else if (!request->ptx && !is_linked(request) && job->nvrtc->major >= SPLITTING)
-        add_option(job, "--split-compile=0"); /* kernels are optimized in threads, one a core */
     add_option(job, request->fma ? "--fmad=true" : "--fmad=false");
     for (int i = 0; i < request->files->count; i++)
         add_option(job, peal_arena_print(request->arena, "-I%s", request->files->folder[i]));
+}
+
+/* Optimizes in threads, one a core. The code that comes out is the same, but for a note of how it
+ * was made, so this is no part of the key. Such threads of several compilers in one process get in
+ * each other's way: a persistent kernel, which takes 4 s alone, took 14 s among seven, and 12 s in
+ * one thread each (on 32 cores; bench/results/2026-11-29-gpu-tune.txt). */
+static void add_threads(compile_job *job)
+{
+    const peal_cuda_compile_request *request = job->request;
+    bool can = !request->verbose && !request->ptx && job->nvrtc->major >= SPLITTING;
+
+    if (can && !is_linked(request) && !request->many)
+        add_option(job, "--split-compile=0");
 }
 
 static void add_header(compile_job *job, const char *name, const char *text)
@@ -355,7 +366,10 @@ static peal_status compile_claimed(compile_job *job, const _Atomic int *word,
                                         (peal_source){0}, NULL, "no memory to compile kernels"));
     if (word && atomic_load(word)) /* who set the word says why */
         return (peal_status)atomic_load(word);
-    return load_entry(job, out) ? PEAL_STATUS_OK : compile_source(job, out);
+    if (load_entry(job, out))
+        return PEAL_STATUS_OK;
+    add_threads(job);
+    return compile_source(job, out);
 }
 
 bool peal_cuda_is_missing(const peal_cuda_compile_request *request)

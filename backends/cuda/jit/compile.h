@@ -20,6 +20,7 @@ typedef struct peal_cuda_compile_request {
     peal_source spec_source;  /* in the spec, of device code that does not link */
     int driver;               /* its version: part of the key */
     bool anew;                /* compile even if the cache has it */
+    bool many;                /* others are compiled at the same time: in one thread each */
     const char *cache_folder; /* NULL: by XDG rules; ptx is kept only where a folder is named */
     int64_t deadline_ns;      /* longest wait for a process that compiles the same; 0: 20 s */
     const _Atomic int *abort_word; /* ends that wait; may be NULL */

@@ -277,13 +277,14 @@ peal_status peal_cuda_kernels_load(peal_cuda_kernels *kernels)
 }
 
 static peal_status compile_unit(const peal_cuda_kernels *kernels, const char *text,
-                                int driver_version)
+                                int driver_version, bool many)
 {
     peal_cuda_compile_result compiled;
     peal_cuda_compile_request request =
         peal_cuda_source_request(kernels->source, text, kernels->architecture);
 
     request.driver = driver_version;
+    request.many = many;
     return peal_cuda_source_compile(kernels->source, &request, &compiled);
 }
 
@@ -292,10 +293,10 @@ peal_status peal_cuda_kernels_compile(const peal_cuda_kernels *kernels)
     PEAL_ARENA_GUARD(kernels->arena, return no_memory(&kernels->source->desc));
     const peal_cuda_source *source = kernels->source;
     const int version = kernels->driver->version;
-    peal_status status = compile_unit(kernels, source->text, version);
+    peal_status status = compile_unit(kernels, source->text, version, true);
 
     if (!status && source->communication_free)
-        status = compile_unit(kernels, source->communication_free, version);
+        status = compile_unit(kernels, source->communication_free, version, true);
     return status;
 }
 
@@ -384,10 +385,11 @@ const char *peal_cuda_kernels_fused_text(const peal_cuda_kernels *kernels)
     return kernels->fused_text;
 }
 
-peal_status peal_cuda_kernels_compile_fused(const peal_cuda_kernels *kernels, int driver_version)
+peal_status peal_cuda_kernels_compile_fused(const peal_cuda_kernels *kernels, int driver_version,
+                                            bool many)
 {
     PEAL_ARENA_GUARD(kernels->arena, return no_memory(&kernels->source->desc));
-    return compile_unit(kernels, kernels->fused_text, driver_version);
+    return compile_unit(kernels, kernels->fused_text, driver_version, many);
 }
 
 CUdeviceptr peal_cuda_kernels_given_up(const peal_cuda_kernels *kernels)

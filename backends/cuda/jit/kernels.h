@@ -48,7 +48,7 @@ bool peal_cuda_kernels_are_missing(const peal_cuda_kernels *kernels);
  * backend's (E2xx: the user's file and line). A dry device gets names instead of functions, and
  * nothing is compiled. */
 peal_status peal_cuda_kernels_load(peal_cuda_kernels *kernels);
-/* Compiles it into the cache, and loads nothing. */
+/* Compiles it into the cache, beside many others, and loads nothing. */
 peal_status peal_cuda_kernels_compile(const peal_cuda_kernels *kernels);
 /* Unloads all; NULL is fine. */
 void peal_cuda_kernels_destroy(peal_cuda_kernels *kernels);
@@ -79,8 +79,9 @@ peal_status peal_cuda_kernels_fused(peal_cuda_kernels *kernels, int slot,
                                     const peal_cuda_fused_calls *calls, CUfunction *out);
 /* The unit that was compiled for the first slot; NULL: none was. */
 const char *peal_cuda_kernels_fused_text(const peal_cuda_kernels *kernels);
-/* Compiles that unit into the cache, as for a driver of that version. */
-peal_status peal_cuda_kernels_compile_fused(const peal_cuda_kernels *kernels, int driver_version);
+/* Compiles that unit into the cache, as for a driver of that version. many: beside others. */
+peal_status peal_cuda_kernels_compile_fused(const peal_cuda_kernels *kernels, int driver_version,
+                                            bool many);
 
 /* A 32-bit word in device memory that is set once a wait of these kernels has been given up: from
  * then on they store no flag. An abort that releases waits by other means stores 1 here first. */
