@@ -80,13 +80,23 @@ static void print_result(const peal_tuned *tuned)
            tuned->chosen == tuned->best ? "" : ", the simplest of those that tie");
 }
 
+/* Else it ended before the first look. */
+static bool has_findings(const peal_tuned *tuned)
+{
+    bool found = false;
+    for (int c = 0; c < tuned->set.count; c++)
+        found |=
+            tuned->item[c].first_s > 0 || tuned->item[c].wrong || tuned->set.item[c].dropped[0];
+    return found;
+}
+
 void tune_print_text(const peal_run *run, peal_status status)
 {
     const tuning *t = run->tuning;
     if (!t)
         return;
     const peal_tuned *tuned = &t->tuned;
-    if (!run->options->quiet && t->measured && tuned->set.count) {
+    if (!run->options->quiet && t->measured && has_findings(tuned)) {
         printf("%s: %s on %s, %d rank%s in %d process%s, %d worker%s a rank\n",
                run->spec.data->name, tuned->backend, tuned->machine, tuned->ranks,
                tuned->ranks == 1 ? "" : "s", tuned->processes, tuned->processes == 1 ? "" : "es",

@@ -25,7 +25,6 @@ static peal_status compile_ranks(const peal_plan *plan, const peal_candidate *ca
                                     .rank = rank,
                                     .workers = plan->machine.workers,
                                     .abort_word = &plan->session->abort_word,
-                                    .deadline_ns = peal_plan_deadline_ns(plan),
                                     .allow_outside = plan->options.allow_outside,
                                     .cache_folder = plan->options.cache_folder,
                                     .lowering = candidate->lowering,

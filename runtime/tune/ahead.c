@@ -4,6 +4,8 @@
 #include "runtime/select/select.h"
 #include "runtime/tune/internal.h"
 
+#include "base/cache.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -55,11 +57,24 @@ static void *work(void *user)
     return NULL;
 }
 
+/* What is compiled is found again in the cache alone; and constants are read by one thread at a
+ * time (dsl/dsl.h). */
+static bool is_of_use(const tuner *t)
+{
+    const peal_plan *plan = t->outline;
+    peal_arena *arena = plan->backend->compile && t->out->has_key ? peal_arena_create() : NULL;
+    bool found = arena && peal_cache_open(plan->options.cache_folder, arena, NULL);
+    peal_arena_destroy(arena);
+    for (int a = 0; a < plan->data->array_count; a++)
+        found &= !plan->data->arrays[a].is_constant;
+    return found;
+}
+
 tuner_ahead *tuner_ahead_begin(const tuner *t, int first)
 {
     const peal_plan *plan = t->outline;
     int most = peal_plan_threads_of(t->session);
-    tuner_ahead *ahead = plan->backend->compile ? calloc(1, sizeof(*ahead)) : NULL;
+    tuner_ahead *ahead = is_of_use(t) ? calloc(1, sizeof(*ahead)) : NULL;
     if (!ahead)
         return NULL;
     ahead->t = t;
@@ -73,10 +88,12 @@ tuner_ahead *tuner_ahead_begin(const tuner *t, int first)
     return ahead;
 }
 
-void tuner_ahead_end(tuner_ahead *ahead)
+void tuner_ahead_end(tuner_ahead *ahead, bool wanted)
 {
     if (!ahead)
         return;
+    if (!wanted)
+        atomic_store(&ahead->next, ahead->count);
     for (int i = 0; i < ahead->threads; i++)
         pthread_join(ahead->thread[i], NULL);
     free(ahead);

@@ -57,10 +57,11 @@ peal_status tuner_close(tuner *t);
  * saved. */
 typedef struct tuner_ahead tuner_ahead;
 tuner_ahead *tuner_ahead_begin(const tuner *t, int first);
-/* Waits for them; NULL is fine. */
-void tuner_ahead_end(tuner_ahead *ahead);
-/* tuner.c: the same, while the other processes wait for it. Collective. */
-peal_status tuner_ahead_await(const tuner *t, tuner_ahead *ahead);
+/* Waits for them; NULL is fine. wanted: until all is compiled; else what is under way is. */
+void tuner_ahead_end(tuner_ahead *ahead, bool wanted);
+/* tuner.c: the same, while the other processes wait for it. Takes the status so far, the same in
+ * all processes: what is compiled is not wanted if it is a failure. Collective. */
+peal_status tuner_ahead_await(const tuner *t, tuner_ahead *ahead, peal_status so_far);
 
 /* look.c: a first look at all of them, after which few are left. */
 peal_status tuner_look(tuner *t);

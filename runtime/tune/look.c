@@ -10,8 +10,8 @@ enum { LOOKS = 5, LONG_LOOKS = 2, MOST_FINALISTS = 8 };
  * many times the best is dropped, if it was clearly behind in each round. What gained so much alone
  * is combined. */
 static const double look_factor = 1.3, round_factor = 1.1, combine_gain = 0.02, long_s = 0.2;
-/* What is faster than its mode is without it by no more than judging calls a tie (judge.c), in all
- * rounds but one, would not be taken. */
+/* What is faster than its mode is without it by no more than judging calls a tie (judge.c) would
+ * not be taken. */
 static const double least_gain = 0.01;
 
 typedef struct looks {
@@ -80,7 +80,7 @@ static peal_status combine(tuner *t, looks *l)
     if (!peal_candidates_combine(set, seconds, combine_gain))
         return PEAL_STATUS_OK;
     t->resting = count;
-    peal_status status = tuner_ahead_await(t, tuner_ahead_begin(t, count));
+    peal_status status = tuner_ahead_await(t, tuner_ahead_begin(t, count), PEAL_STATUS_OK);
     if (!status)
         status = look(t, l);
     t->resting = 0;
@@ -107,12 +107,11 @@ static int plain_of(const tuner *t, int c)
     return -1;
 }
 
-static bool gains_nothing(const tuner *t, const looks *l, int c)
+static bool gains_nothing(const tuner *t, int c)
 {
-    int plain = plain_of(t, c), gains = 0;
-    for (int r = 0; r < l->count && plain >= 0; r++)
-        gains += l->seconds[c * LOOKS + r] < (1 - least_gain) * l->seconds[plain * LOOKS + r];
-    return plain >= 0 && gains <= 1;
+    const peal_tuned_item *item = t->out->item;
+    int plain = plain_of(t, c);
+    return plain >= 0 && item[c].first_s >= (1 - least_gain) * item[plain].first_s;
 }
 
 /* How many are faster. */
@@ -139,7 +138,7 @@ static void drop(tuner *t, const looks *l)
             snprintf(set->item[c].dropped, PEAL_DROPPED_BYTES, "%.1f times the best at first sight",
                      t->out->item[c].first_s / t->out->item[best].first_s);
     for (int c = set->count - 1; c >= 0; c--)
-        if (tuner_is_in(t, c) && gains_nothing(t, l, c))
+        if (tuner_is_in(t, c) && gains_nothing(t, c))
             snprintf(set->item[c].dropped, PEAL_DROPPED_BYTES, "not faster than %s at first sight",
                      peal_mode_name(set->item[c].mode));
     for (int c = set->count - 1; c >= 0; c--) /* of equal ones the simpler stays */

@@ -35,6 +35,8 @@ static peal_status open_plan(tuner *t, int c)
     char *dropped = t->out->set.item[c].dropped;
     int from = peal_diagnostics_count(t->session->diagnostics);
     peal_status status = tuner_open(t, c, &t->plan[c]);
+    if (status == PEAL_STATUS_SPEC && !t->has_reference) /* nothing could run it */
+        return status;
     if (status && t->keeps && !peal_session_status(t->session)) {
         peal_diagnostics_take_back(t->session->diagnostics, from);
         status = tuner_close(t);

@@ -78,7 +78,7 @@ static peal_status run_serial(tuner *t, peal_plan *plan)
 {
     int64_t most = tuner_most_steps(t), done = 0, piece = 1;
     double step_s = 0, total = 0;
-    peal_status status = PEAL_STATUS_OK;
+    peal_status status = most > 0 ? PEAL_STATUS_OK : tuner_run(t, plan, 0, &step_s);
     while (!status && done < most && (done == 0 || total < serial_s) && !t->stopped) {
         piece = piece < most - done ? piece : most - done;
         status = tuner_run(t, plan, piece, &step_s);
@@ -167,11 +167,7 @@ static peal_status measure(tuner *t)
         tuner_tell(t, "%d of %d candidates are predicted to take more than %.0f times the best",
                    out->pruned, out->set.count, prune_factor);
     tuner_ahead *ahead = tuner_ahead_begin(t, 0);
-    peal_status status = refer(t);
-    if (!status)
-        status = tuner_ahead_await(t, ahead);
-    else
-        tuner_ahead_end(ahead);
+    peal_status status = tuner_ahead_await(t, ahead, refer(t));
     if (!status)
         status = tuner_look(t);
     if (!status && !left(t))

@@ -43,13 +43,13 @@ peal_status tuner_open_mode(tuner *t, const char *mode, const peal_candidate *ca
     return status;
 }
 
-peal_status tuner_ahead_await(const tuner *t, tuner_ahead *ahead)
+peal_status tuner_ahead_await(const tuner *t, tuner_ahead *ahead, peal_status so_far)
 {
     int from = peal_diagnostics_count(t->session->diagnostics);
     peal_session_running(t->session, true);
-    tuner_ahead_end(ahead);
+    tuner_ahead_end(ahead, !so_far);
     peal_session_running(t->session, false);
-    return peal_session_agree(t->session, PEAL_STATUS_OK, from);
+    return so_far ? so_far : peal_session_agree(t->session, PEAL_STATUS_OK, from);
 }
 
 peal_status tuner_open(tuner *t, int c, peal_plan **plan)

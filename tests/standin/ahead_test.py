@@ -41,22 +41,30 @@ class Ahead(unittest.TestCase):
                 self.assertIn(len(begun), range(1, ranks + 1))
                 self.assertLess(max(begun), max(others_done), "it was compiled behind the others")
 
-    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one core compiles one after the other")
-    def test_tuning_compiles_its_candidates_side_by_side(self):
+    def tune(self, spec):
+        """When the compilers of persistent kernels began and ended, in the order in which they began."""
         with tempfile.TemporaryDirectory() as folder:
             env = common.environment(LD_LIBRARY_PATH=EMULATING, STANDIN_DEVICES="1", STANDIN_RECORD=os.devnull, STANDIN_SMS="3",
                                      EMULATE_INCLUDE=INCLUDE, EMULATE_UNITS=folder, XDG_CACHE_HOME=folder, PEAL_TEST_PIECE_S="0.0001")
-            words = ["--backend", "cuda", "--mode", "fused", "--steps", "10", "--set", "nx=64", "--set", "ny=66"]
-            code, out, err = common.peal("tune", os.path.join(common.ROOT, "samples/jacobi2d"), *words, env=env)
+            words = ["--backend", "cuda", "--mode", "fused", "--steps", "10"]
+            code, out, err = common.peal("tune", spec, *words, env=env)
             self.assertEqual(code, 0, out + err)
             spans = []
             for path in glob.glob(os.path.join(folder, "*", "unit.cc")):
                 with open(path, encoding="utf-8") as file:
                     if DISPATCH in file.read():
                         spans.append((os.stat(path).st_mtime, os.stat(path[:-2] + "so").st_mtime))
-            spans.sort()
             self.assertGreater(len(spans), 2)
-            self.assertTrue(any(later[0] < earlier[1] for earlier, later in zip(spans, spans[1:])), spans)
+            return sorted(spans)
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one core compiles one after the other")
+    def test_tuning_compiles_its_candidates_side_by_side(self):
+        """But constants are read by one thread at a time."""
+        for spec, together in share.taken([(CONSTANT, False), (SPEC, True)], 2):
+            with self.subTest(spec), tempfile.TemporaryDirectory() as folder:
+                path = common.folder_of({"s.yaml": spec, "k.c": ADD_CONSTANT if spec == CONSTANT else ADD}, folder)
+                spans = self.tune(os.path.join(path, "s.yaml"))
+                self.assertEqual(any(later[0] < earlier[1] for earlier, later in zip(spans, spans[1:])), together, spans)
 
     def test_an_error_of_the_compiler_is_told_once(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -75,6 +83,25 @@ fields: {u: {type: i32, size: [64]}}
 repeat: 20
 step:
   - {task: add, box: u, update: u}
+"""
+
+ADD = """PEAL_KERNEL(add)(peal_tile t, PEAL_UPDATE(int, u))
+{
+    PEAL_FOR_1D(t, x) PEAL_AT(u, x) += 1;
+}
+"""
+CONSTANT = """peal: 1
+kernels: k.c
+fields: {u: {type: i32, size: [64]}}
+buffers: {w: {type: i32, values: [3, 4]}}
+repeat: 20
+step:
+  - {task: add, box: u, read: w, update: u}
+"""
+ADD_CONSTANT = """PEAL_KERNEL(add)(peal_tile t, PEAL_READ(int, w), PEAL_UPDATE(int, u))
+{
+    PEAL_FOR_1D(t, x) PEAL_AT(u, x) += PEAL_AT(w, 1);
+}
 """
 
 if __name__ == "__main__":

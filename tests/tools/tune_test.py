@@ -151,6 +151,29 @@ class Tune(unittest.TestCase):
         self.assertIn("[E470]", err)
         self.assertTrue(all(c["equal_to_serial"] is False for c in data["candidates"]))
 
+    def test_what_no_candidate_can_do_is_told_as_run_tells_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "spec.yaml")
+            for change in ("", "require: [sync]\n"):
+                with open(path, "w", encoding="utf-8") as spec, open(os.path.join(folder, "k.c"), "w", encoding="utf-8") as kernel:
+                    spec.write(SPEC.replace("repeat: 40\n", change + "repeat: 40\n"))
+                    kernel.write(KERNEL)  # SCALE is nowhere
+                code, out, err = peal("tune", path, env=self.env)
+                self.assertEqual(code, 3, err)
+                self.assertIn("k.c:3:", err)
+                self.assertIn("[E200]", err)
+                self.assertNotIn("candidate", out)
+
+    def test_a_loop_without_steps(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "spec.yaml")
+            with open(path, "w", encoding="utf-8") as spec, open(os.path.join(folder, "k.c"), "w", encoding="utf-8") as kernel:
+                spec.write(SPEC.replace("repeat: 40", "repeat: 0"))
+                kernel.write(KERNEL.replace("SCALE", "1"))
+            code, out, err = peal("tune", path, env=self.env)
+            self.assertNotIn("E470", err)
+            self.assertEqual(code, 0, out + err)
+
     def test_mistakes(self):
         for words, number in ((["--forget", "--rounds", "9", HEAT], "E472"), (["--forget", "--mode", "sync"], "E472"),
                               (["--rounds", "8", HEAT], "E402"), ([], "E403"), (["--format", "dot", HEAT], "E402")):
