@@ -87,6 +87,8 @@ double sim_post_seconds(const peal_machine_times *times, const peal_schedule *sc
 
     if (found && found->of_mode)
         return op->kind == PEAL_OP_WRITE ? 0 : found->launch_s;
+    if (op->rest && times->accelerator) /* it goes with its border (join_borders) */
+        return 0;
     return op->kind == PEAL_OP_LAUNCH ? mode->launch_s : mode->post_s;
 }
 
@@ -272,6 +274,39 @@ static peal_status op_cost(const sim_desc *desc, const sim_placement *placement,
     return status;
 }
 
+/* Of a border; -1: there is none. */
+static int find_rest(const peal_schedule *schedule, int border)
+{
+    for (int i = border + 1; i < schedule->op_count; i++) {
+        const peal_op *op = &schedule->op[i];
+        if (op->kind == PEAL_OP_LAUNCH && op->task == schedule->op[border].task)
+            return op->rest ? i : -1;
+    }
+    return -1;
+}
+
+/* The border of a task and its rest are one launch (sim.h). Times of ops by name are each op's. */
+static void join_borders(const sim_desc *desc, const peal_schedule *schedule, sim_cost *cost)
+{
+    const bool one_by_one = schedule->mode == PEAL_MODE_SERIAL || schedule->mode == PEAL_MODE_SYNC;
+
+    for (int i = 0; i < schedule->op_count && !one_by_one; i++) {
+        const peal_op *op = &schedule->op[i];
+        int rest = op->border ? find_rest(schedule, i) : -1;
+        if (rest < 0)
+            continue;
+        const peal_kernel_times *times =
+            find_times(desc->times, schedule->mode, &schedule->task[op->task]);
+        if (times && times->of_mode)
+            continue;
+        cost[rest].lane_s = 0;
+        if (schedule->mode == PEAL_MODE_FUSED)
+            continue;
+        cost[i].device_s += cost[rest].device_s;
+        cost[rest].device_s = 0;
+    }
+}
+
 peal_status sim_costs_create(const sim_desc *desc, const sim_placement *placement,
                              const peal_schedule *schedule, peal_arena *arena, sim_cost **out)
 {
@@ -285,6 +320,8 @@ peal_status sim_costs_create(const sim_desc *desc, const sim_placement *placemen
                            peal_mode_name(schedule->mode));
     for (int i = 0; i < schedule->op_count && !status; i++)
         status = op_cost(desc, placement, schedule, &schedule->op[i], &cost[i]);
+    if (!status && placement->times->accelerator)
+        join_borders(desc, schedule, cost);
     *out = cost;
     return status;
 }

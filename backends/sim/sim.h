@@ -10,6 +10,9 @@
  * its message has come and, where the CPU drives, the CPU has enqueued it. Dependences between
  * tiles count as dependences between their launches.
  * - Kernels of one device or core run one after the other, in the order in which they could begin.
+ *   A GPU begins and ends the border of a task and the rest of it once, as one launch. In modes
+ *   stream and graph all of its blocks run at the same time, so messages of the border leave when
+ *   the launch has ended; in mode fused those of the border come first.
  * - A copy takes the link's time from its lane. On a network the node's adapter does it, and the
  *   lane goes on. Messages that share a link pass one after the other.
  * - Run-time conditions are true, and `until` never ends a loop. */

@@ -33,8 +33,11 @@ static lowered_op *emit(lowering *l, peal_op_kind kind, const node *n)
                       .task = -1,
                       .channel = -1,
                       .decision = -1};
-    if (n)
+    if (n) {
         o->op.source = n->source;
+        o->op.border = n->border;
+        o->op.rest = n->rest;
+    }
     return o;
 }
 

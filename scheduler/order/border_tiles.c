@@ -253,7 +253,9 @@ void split_border_tiles(const common_input *c, const pass_context *pass, const r
         first->border = true;
         first->label = peal_arena_print(pass->arena, "%s (border)", n->label);
         add_node(pass, &out, first);
-        add_node(pass, &out, copy_launch(c, pass, v, n, &interior, 1));
+        node *rest = copy_launch(c, pass, v, n, &interior, 1);
+        rest->rest = true;
+        add_node(pass, &out, rest);
     }
     *body = out;
 }

@@ -41,7 +41,8 @@ struct node {
     int task;               /* LAUNCH */
     peal_tile_range *range; /* LAUNCH */
     int range_count;
-    bool border;             /* LAUNCH: tiles that a message of the same body meets */
+    bool border;             /* LAUNCH: tiles that a message of the same body meets, */
+    bool rest;               /* and those that none meets */
     bool last;               /* LAUNCH: nothing of its body may come after it */
     int message;             /* SEND, RECV: index into the view's messages */
     const peal_piece *piece; /* LOCAL */

@@ -58,6 +58,16 @@ class Simulate(unittest.TestCase):
         self.write("machine.yaml", MACHINE.replace("graph: {", "graph: {stretch: 3, "))
         self.assertEqual(self.points("-n", "2", "--mode", "graph")[0]["seconds_per_step"], usual + 2)
 
+    def test_a_border_and_the_rest_are_one_launch(self):
+        fused = "  fused: {kernel_s: 1, copy_s: 0.5, write_s: 0.25, wait_s: 0.125, apart: true}\n"
+        self.write("machine.yaml", MACHINE.replace("kernels:", fused + "kernels:"))
+        modes = ("graph", "fused")
+        whole = [self.points("-n", "2", "--mode", mode)[0]["seconds_per_step"] for mode in modes]
+        self.write("line.yaml", SPEC.replace("write: v}", "write: v, tile: [2]}"))
+        cut = [self.points("-n", "2", "--mode", mode)[0]["seconds_per_step"] for mode in modes]
+        self.assertEqual(cut[0], whole[0])  # messages leave when all blocks have ended
+        self.assertEqual(cut[1], whole[1] - 6 * 0.125)  # behind the 2 of 8 points that they have
+
     def test_times_and_messages(self):
         serial, sync, graph = self.points("-n", "2", "--mode", "all")
         self.assertEqual([p["mode"] for p in (serial, sync, graph)], ["serial", "sync", "graph"])

@@ -272,9 +272,10 @@ typedef struct peal_op {
                  and all else) */
     const char *label;
     peal_source source;
-    int end;  /* LOOP, IF: index of the END; END: index of its LOOP or IF */
-    int loop; /* LOOP */
-    int task; /* LAUNCH */
+    int end;           /* LOOP, IF: index of the END; END: index of its LOOP or IF */
+    int loop;          /* LOOP */
+    int task;          /* LAUNCH */
+    bool border, rest; /* LAUNCH: tiles that messages meet; the task's others, its next LAUNCH */
     const peal_tile_range *range;
     int range_count;
     int channel; /* COPY, WRITE, WAIT; -1: none */
