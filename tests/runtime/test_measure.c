@@ -156,6 +156,16 @@ static void test_what_is_no_time(void **state)
     table.step_s[PEAL_MODE_FUSED][PEAL_MEASURE_MESSAGE] =
         table.step_s[PEAL_MODE_FUSED][PEAL_MEASURE_UNAWAITED];
     expect_refused(&table, NULL);
+    table = devices; /* the CPU takes longer to launch a task than the GPU for it and a copy */
+    table.step_s[PEAL_MODE_STREAM][PEAL_MEASURE_LOCAL] =
+        table.step_s[PEAL_MODE_STREAM][PEAL_MEASURE_TASK] - 2e-8;
+    expect_refused(&table, NULL);
+    peal_machine_times times;
+    peal_measure_fit(&table, &times);
+    assert_near(times.mode[PEAL_MODE_STREAM].copy_s, copy_s);
+    table.step_s[PEAL_MODE_GRAPH][PEAL_MEASURE_LOCAL] =
+        table.step_s[PEAL_MODE_GRAPH][PEAL_MEASURE_TASK];
+    expect_refused(&table, "mode graph");
     devices.step_s[PEAL_MODE_GRAPH][PEAL_MEASURE_LARGE] = 0;
     expect_refused(&devices, "mode graph");
 }
