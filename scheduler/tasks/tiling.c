@@ -2,9 +2,10 @@
  *
  * The rule depends on the box and the machine's traits alone, never on the mode or the number of
  * workers: tasks with reductions must have the same tiles in every mode. Tiles of others may be
- * larger or smaller: as asked for, or thin in mode fused. x stays whole (but where the machine
- * prefers a tile); rows, then planes, are gathered until a tile has about as many points as suit
- * the machine; the last axis is cut so far that border tiles can go first. */
+ * larger or smaller: as asked for, or thin in mode fused, but whole planes of small boxes. x stays
+ * whole (but where the machine prefers a tile); rows, then planes, are gathered until a tile has
+ * about as many points as suit the machine; the last axis is cut so far that border tiles can go
+ * first. */
 #include "scheduler/tasks/tasks.h"
 
 #include <string.h>
