@@ -69,14 +69,20 @@ static void tell_looks(const tuner *t, int first)
     }
 }
 
+/* The shortest time of each that is not dropped; 0: it is. */
+static void list_seconds(const tuner *t, double seconds[PEAL_MOST_CANDIDATES])
+{
+    for (int c = 0; c < t->out->set.count; c++)
+        seconds[c] = tuner_is_in(t, c) ? t->out->item[c].first_s : 0;
+}
+
 /* Combines what gained alone, and looks at that, while the others rest. */
 static peal_status combine(tuner *t, looks *l)
 {
-    double seconds[PEAL_MOST_CANDIDATES] = {0};
+    double seconds[PEAL_MOST_CANDIDATES];
     peal_candidates *set = &t->out->set;
     int count = set->count;
-    for (int c = 0; c < count; c++)
-        seconds[c] = tuner_is_in(t, c) ? t->out->item[c].first_s : 0;
+    list_seconds(t, seconds);
     if (!peal_candidates_combine(set, seconds, combine_gain))
         return PEAL_STATUS_OK;
     t->resting = count;
@@ -97,23 +103,6 @@ static bool is_behind(const tuner *t, const looks *l, int c, int best)
     return always;
 }
 
-/* The candidate of the same mode that forces nothing of its own; -1: there is none. */
-static int plain_of(const tuner *t, int c)
-{
-    const peal_candidate *item = t->out->set.item;
-    for (int p = 0; p < c; p++)
-        if (item[p].mode == item[c].mode)
-            return tuner_is_in(t, p) ? p : -1;
-    return -1;
-}
-
-static bool gains_nothing(const tuner *t, int c)
-{
-    const peal_tuned_item *item = t->out->item;
-    int plain = plain_of(t, c);
-    return plain >= 0 && item[c].first_s >= (1 - least_gain) * item[plain].first_s;
-}
-
 /* How many are faster. */
 static int place_of(const tuner *t, int c)
 {
@@ -128,6 +117,7 @@ static int place_of(const tuner *t, int c)
 
 static void drop(tuner *t, const looks *l)
 {
+    double seconds[PEAL_MOST_CANDIDATES];
     peal_candidates *set = &t->out->set;
     int best = -1;
     for (int c = 0; c < set->count; c++)
@@ -137,10 +127,8 @@ static void drop(tuner *t, const looks *l)
         if (tuner_is_in(t, c) && is_behind(t, l, c, best))
             snprintf(set->item[c].dropped, PEAL_DROPPED_BYTES, "%.1f times the best at first sight",
                      t->out->item[c].first_s / t->out->item[best].first_s);
-    for (int c = set->count - 1; c >= 0; c--)
-        if (tuner_is_in(t, c) && gains_nothing(t, c))
-            snprintf(set->item[c].dropped, PEAL_DROPPED_BYTES, "not faster than %s at first sight",
-                     peal_mode_name(set->item[c].mode));
+    list_seconds(t, seconds);
+    peal_candidates_drop_idle(set, seconds, least_gain);
     for (int c = set->count - 1; c >= 0; c--) /* of equal ones the simpler stays */
         if (tuner_is_in(t, c) && place_of(t, c) >= MOST_FINALISTS)
             snprintf(set->item[c].dropped, PEAL_DROPPED_BYTES,

@@ -201,6 +201,22 @@ int peal_candidates_combine(peal_candidates *set, const double *seconds, double 
     return set->count - before;
 }
 
+int peal_candidates_drop_idle(peal_candidates *set, const double *seconds, double gain)
+{
+    int dropped = 0;
+    for (int i = 0; i < set->count; i++) {
+        peal_candidate *c = &set->item[i];
+        int plain = plain_of(set, c->mode);
+        bool compared = i != plain && seconds[i] > 0 && seconds[plain] > 0;
+        if (!compared || seconds[i] <= (1 - gain) * seconds[plain])
+            continue;
+        snprintf(c->dropped, sizeof(c->dropped), "not faster than %s at first sight",
+                 peal_mode_name(c->mode));
+        dropped++;
+    }
+    return dropped;
+}
+
 static int simplicity(const peal_candidate *candidate)
 {
     int forced = candidate->threads != 0, m = 0;

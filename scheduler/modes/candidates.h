@@ -53,6 +53,10 @@ int peal_candidates_prune(peal_candidates *set, double factor);
  * values of a word the best. Returns how many were added. */
 int peal_candidates_combine(peal_candidates *set, const double *seconds, double gain);
 
+/* By the same: drops what gained less than `gain` over its mode without forced choices, where both
+ * were measured. Returns how many. */
+int peal_candidates_drop_idle(peal_candidates *set, const double *seconds, double gain);
+
 /* By which a tie is decided: sync, stream, graph, fused; in a mode what forces less. */
 bool peal_candidate_is_simpler(const peal_candidate *a, const peal_candidate *b);
 

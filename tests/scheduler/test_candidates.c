@@ -213,6 +213,26 @@ static void threads_are_combined_with_words(void **state)
     assert_string_equal(text, "fused threads=4 tile=4096");
 }
 
+static void what_gains_nothing_is_dropped(void **state)
+{
+    (void)state;
+    const peal_mode graph = PEAL_MODE_GRAPH, fused = PEAL_MODE_FUSED;
+    const peal_mode modes[] = {graph, graph, graph, graph, fused, fused};
+    const char *const words[] = {"", "lanes=1", "lanes=2", "steps=16", "", "deep=1"};
+    fill(6, modes, words, NULL);
+    /* lanes=2 was not measured, nor was fused without words */
+    assert_int_equal(peal_candidates_drop_idle(&set, (double[]){100, 99.5, 0, 98, 0, 500}, 0.01),
+                     1);
+    for (int i = 0; i < 6; i++)
+        assert_string_equal(set.item[i].dropped,
+                            i == 1 ? "not faster than graph at first sight" : "");
+    fill(6, modes, words, NULL);
+    assert_int_equal(peal_candidates_drop_idle(&set, (double[]){100, 100, 101, 99, 10, 9.95}, 0.01),
+                     3);
+    assert_string_equal(set.item[3].dropped, ""); /* just enough */
+    assert_string_equal(set.item[5].dropped, "not faster than fused at first sight");
+}
+
 static void simpler_is_the_mode_then_what_forces_less(void **state)
 {
     (void)state;
@@ -243,6 +263,7 @@ int main(void)
         cmocka_unit_test(predictions_drop_what_is_far_behind),
         cmocka_unit_test(gains_are_combined),
         cmocka_unit_test(threads_are_combined_with_words),
+        cmocka_unit_test(what_gains_nothing_is_dropped),
         cmocka_unit_test(simpler_is_the_mode_then_what_forces_less),
         cmocka_unit_test(tile_of_words),
     };
