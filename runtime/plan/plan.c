@@ -356,6 +356,18 @@ static peal_status outline(peal_plan *plan)
     return status ? status : peal_plan_check_folders(plan);
 }
 
+static void log_choice(const peal_plan *plan)
+{
+    FILE *log = plan->session->log;
+    char line[512];
+    if (!log || plan->session->log_level < PEAL_LOG_INFO)
+        return;
+    peal_plan_describe(plan, line, sizeof(line));
+    fprintf(log, "peal: %s\n", line);
+    if (plan->choice[0])
+        fprintf(log, "peal: auto: %s\n", plan->choice);
+}
+
 static peal_status compile(peal_plan *plan)
 {
     int from;
@@ -369,6 +381,8 @@ static peal_status compile(peal_plan *plan)
         if (!status)
             status = prepare(plan);
     } while (status && peal_plan_pass_over(plan, status, from));
+    if (!status)
+        log_choice(plan);
     return status;
 }
 
@@ -402,13 +416,6 @@ static peal_status create(peal_graph *graph, peal_session *session,
     if (status) {
         peal_plan_destroy(plan);
         return status;
-    }
-    if (make == compile && session->log && session->log_level >= PEAL_LOG_INFO) {
-        char line[512];
-        peal_plan_describe(plan, line, sizeof(line));
-        fprintf(session->log, "peal: %s\n", line);
-        if (plan->choice[0])
-            fprintf(session->log, "peal: auto: %s\n", plan->choice);
     }
     *out = plan;
     return PEAL_STATUS_OK;

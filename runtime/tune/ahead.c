@@ -14,7 +14,6 @@ enum { MOST_THREADS = 16 };
 
 struct tuner_ahead {
     const tuner *t;
-    const peal_plan *plan; /* an outline */
     int candidate[PEAL_MOST_CANDIDATES], count;
     PEAL_ATOMIC(int) next;
     int threads;
@@ -52,7 +51,7 @@ static void *work(void *user)
            !atomic_load(&ahead->t->session->abort_word)) {
         int c = ahead->candidate[next];
         if (tuner_is_in(ahead->t, c))
-            peal_plan_compile_ahead(ahead->plan, &ahead->t->out->set.item[c]);
+            peal_plan_compile_ahead(ahead->t->outline, &ahead->t->out->set.item[c]);
     }
     return NULL;
 }
@@ -72,13 +71,11 @@ static bool is_of_use(const tuner *t)
 
 tuner_ahead *tuner_ahead_begin(const tuner *t, int first)
 {
-    const peal_plan *plan = t->outline;
     int most = peal_plan_threads_of(t->session);
     tuner_ahead *ahead = is_of_use(t) ? calloc(1, sizeof(*ahead)) : NULL;
     if (!ahead)
         return NULL;
     ahead->t = t;
-    ahead->plan = plan;
     list_candidates(ahead, first);
     most = most < MOST_THREADS ? most : MOST_THREADS;
     most = most < ahead->count ? most : ahead->count;
