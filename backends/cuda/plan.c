@@ -218,7 +218,8 @@ static peal_status arm(peal_cuda_plan *plan)
     plan->ahead = NULL;
     if (!status && peal_cuda_repeats(plan))
         status = peal_cuda_graphs_create(plan);
-    return status;
+    CUresult result = status ? CUDA_SUCCESS : peal_cuda_wake_links(plan);
+    return result ? no_stream(plan, result) : status;
 }
 
 /* Moves the reports of the running thread to the caller's list. */

@@ -472,7 +472,7 @@ class Executor(unittest.TestCase):
             self.assertEqual(run.result["status"], "error in the spec", run.err)
             self.assertRegex(run.err, r"rank \d, step \d+: an expression of `.*` overflowed or divided by zero.*\[E662\]")
             self.assertEqual(run.left(), set())
-            run = Run(2, mode=mode, env={"STANDIN_DEVICES": "2", "STANDIN_RECORDS": "1:20"})
+            run = Run(2, mode=mode, env={"STANDIN_DEVICES": "2", "STANDIN_RECORDS": "1:22"})
             self.assertEqual(run.code, 6, run.err)
             self.assertRegex(run.err, r"rank \d, step \d+: `exchange u` waits for exchange u@13 \d->\d, message \d.*\[E661\]")
             self.assertEqual(run.left(), set())

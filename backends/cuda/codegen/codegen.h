@@ -88,6 +88,8 @@ typedef enum peal_cuda_builtin {
     PEAL_CUDA_BUILTIN_STEP,
     /* One thread: begins anew what depends on the word at view[0] (device/builtin.h). */
     PEAL_CUDA_BUILTIN_BEGIN,
+    /* Reads something at list[i].end places, argument[i].integer bytes apart, from base[i] on. */
+    PEAL_CUDA_BUILTIN_TOUCH,
     PEAL_CUDA_BUILTIN_COUNT
 } peal_cuda_builtin;
 

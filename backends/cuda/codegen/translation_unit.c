@@ -43,10 +43,9 @@ static bool is_in_loop(const peal_cuda_source *source, int index)
 const char *peal_cuda_builtin_name(peal_cuda_builtin which)
 {
     static const char *const name[PEAL_CUDA_BUILTIN_COUNT] = {
-        [PEAL_CUDA_BUILTIN_COPY] = "peal_copy",
-        [PEAL_CUDA_BUILTIN_SIGNAL] = "peal_signal",
-        [PEAL_CUDA_BUILTIN_STEP] = "peal_step",
-        [PEAL_CUDA_BUILTIN_BEGIN] = "peal_begin",
+        [PEAL_CUDA_BUILTIN_COPY] = "peal_copy",   [PEAL_CUDA_BUILTIN_SIGNAL] = "peal_signal",
+        [PEAL_CUDA_BUILTIN_STEP] = "peal_step",   [PEAL_CUDA_BUILTIN_BEGIN] = "peal_begin",
+        [PEAL_CUDA_BUILTIN_TOUCH] = "peal_touch",
     };
     return name[which];
 }

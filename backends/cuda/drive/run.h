@@ -99,6 +99,10 @@ bool peal_cuda_walk_section_only(peal_cuda_rank *rank, const peal_section *secti
 /* Runs plan->run->steps iterations, a few at a time, so that progress is seen. */
 bool peal_cuda_run_in_blocks(peal_cuda_plan *plan);
 
+/* wake_links.c: uses the links to the GPUs that ranks store to, so that the first steps need not
+ * wait until they are awake. */
+CUresult peal_cuda_wake_links(peal_cuda_plan *plan);
+
 /* stall_report.c: what a kernel of the rank has recorded before it gave up: a wait past its
  * deadline (PEAL_E_GPU_STALLED), or an expression, count or value that cannot be. Always false. */
 bool peal_cuda_report_failure(peal_cuda_plan *plan, const peal_cuda_rank *rank);

@@ -242,7 +242,8 @@ static void check_mirrors(kernel_function *kernel, peal_launch launch, unsigned 
         memcpy(launch.remote_store[m].lo, lo[m], sizeof(lo[m]));
         memcpy(launch.remote_store[m].hi, hi[m], sizeof(hi[m]));
         for (int k = 0; k < 3; k++) { /* the tiles are taken to fill a part of it only */
-            launch.remote_store[m].inner_lo[k] = lo[m][k] + (int)pick((unsigned)(hi[m][k] - lo[m][k]));
+            launch.remote_store[m].inner_lo[k] =
+                lo[m][k] + (int)pick((unsigned)(hi[m][k] - lo[m][k]));
             launch.remote_store[m].inner_hi[k] =
                 launch.remote_store[m].inner_lo[k] + 1 +
                 (int)pick((unsigned)(hi[m][k] - launch.remote_store[m].inner_lo[k]));
@@ -261,10 +262,12 @@ static void check_mirrors(kernel_function *kernel, peal_launch launch, unsigned 
                               z >= lo[m][2] && z < hi[m][2];
                     /* around the tiles nothing should change: here, what is copied is either */
                     double copied = target[20000 * m + i];
-                    bool inner =
-                        x >= launch.remote_store[m].inner_lo[0] && x < launch.remote_store[m].inner_hi[0] &&
-                        y >= launch.remote_store[m].inner_lo[1] && y < launch.remote_store[m].inner_hi[1] &&
-                        z >= launch.remote_store[m].inner_lo[2] && z < launch.remote_store[m].inner_hi[2];
+                    bool inner = x >= launch.remote_store[m].inner_lo[0] &&
+                                 x < launch.remote_store[m].inner_hi[0] &&
+                                 y >= launch.remote_store[m].inner_lo[1] &&
+                                 y < launch.remote_store[m].inner_hi[1] &&
+                                 z >= launch.remote_store[m].inner_lo[2] &&
+                                 z < launch.remote_store[m].inner_hi[2];
                     CHECK(copied == (in ? field[i] : 0) ||
                           (in && !inner && copied == field[i] - 1));
                 }
@@ -543,6 +546,29 @@ static void check_decisions()
     CHECK(word == 1);
 }
 
+/* The last place of the last range is the last byte that may be read. */
+static void check_touch()
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *memory =
+        (char *)mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    peal_launch launch = {};
+
+    CHECK(memory != MAP_FAILED && mprotect(memory + 2 * page, page, PROT_NONE) == 0);
+    launch.list_count = 2;
+    for (int i = 0; i < 2; i++) {
+        launch.base[i] = at(memory + page - 1);
+        launch.argument[i].integer = (long long)(i == 0 ? page : page / 4);
+        launch.list[i].end = i == 0 ? 2 : 5;
+    }
+    start(peal_touch, 3, 32, launch);
+    launch.base[0] = at(memory + 2 * page); /* stopped, it reads nothing */
+    unsigned stop = 1;
+    launch.stop = at(&stop);
+    start(peal_touch, 3, 32, launch);
+    CHECK(munmap(memory, 3 * page) == 0);
+}
+
 int main(int argc, char **argv)
 {
     (void)argv;
@@ -552,6 +578,7 @@ int main(int argc, char **argv)
     }
     check_skipped();
     check_decisions();
+    check_touch();
     check_folds<double, PEAL_SUM_>(0);
     check_folds<double, PEAL_MIN_>(0);
     check_folds<float, PEAL_SUM_>(1);

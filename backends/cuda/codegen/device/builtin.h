@@ -1,4 +1,4 @@
-/* Built-in kernels: copies, signals, the count of steps, folds. */
+/* Built-in kernels: copies, signals, the count of steps, folds, memory that is touched. */
 #ifndef PEAL_DEVICE_BUILTIN_H
 #define PEAL_DEVICE_BUILTIN_H
 
@@ -76,6 +76,19 @@ peal_begin(PEAL_LAUNCH_ launch)
     *(unsigned *)launch.view[0] = launch.view[1] ? *(volatile unsigned *)launch.view[1] : 0;
     for (int i = 0; i < launch.argument[0].integer; i++)
         ((unsigned *)launch.view[2])[i] = 0;
+}
+
+/* Reads something at list[i].end places of each of `list_count` ranges, argument[i] bytes apart,
+ * from base[i] on. */
+PEAL_ENTRY_(32)
+peal_touch(PEAL_LAUNCH_ launch)
+{
+    if (peal_is_stopped_(launch))
+        return;
+    for (int i = 0; i < launch.list_count; i++)
+        for (long long place = peal_block_() * 32 + peal_thread_(); place < launch.list[i].end;
+             place += peal_blocks_() * 32)
+            (void)*(volatile unsigned char *)(launch.base[i] + place * launch.argument[i].integer);
 }
 
 /* DECIDE, by one thread. Whether the condition is not evaluated, because it depends on the word at
