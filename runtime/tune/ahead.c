@@ -1,6 +1,7 @@
 /* Compiles what the candidates need into the cache before they are made, in threads, while serial
  * computes what they are compared with: one after the other compilers would take most of the time
  * that tuning takes. What goes wrong here is said when the candidate itself is made. */
+#include "runtime/memory/available.h"
 #include "runtime/select/select.h"
 #include "runtime/tune/internal.h"
 
@@ -9,8 +10,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Those that compile take some hundred megabytes each; others wait for what they compile. */
 enum { MOST_THREADS = 16 };
+
+/* What a compiler takes at a time: 200 MB for the persistent kernel of a small spec. */
+static const int64_t compiler_bytes = INT64_C(512) << 20;
 
 struct tuner_ahead {
     const tuner *t;
@@ -69,16 +72,26 @@ static bool is_of_use(const tuner *t)
     return found;
 }
 
+int tuner_ahead_threads(int wanted, int processes, int64_t left_bytes)
+{
+    int64_t room = left_bytes / 2 / compiler_bytes / processes;
+    int most = wanted < MOST_THREADS ? wanted : MOST_THREADS;
+
+    return room < 1 ? (most < 1 ? most : 1) : room < most ? (int)room : most;
+}
+
 tuner_ahead *tuner_ahead_begin(const tuner *t, int first)
 {
+    char reason[96];
     int most = peal_plan_threads_of(t->session);
     tuner_ahead *ahead = is_of_use(t) ? calloc(1, sizeof(*ahead)) : NULL;
     if (!ahead)
         return NULL;
     ahead->t = t;
     list_candidates(ahead, first);
-    most = most < MOST_THREADS ? most : MOST_THREADS;
-    most = most < ahead->count ? most : ahead->count;
+    most = tuner_ahead_threads(most < ahead->count ? most : ahead->count,
+                               t->session->identity.local_processes,
+                               peal_memory_available("", reason, sizeof(reason)));
     while (ahead->threads < most &&
            !pthread_create(&ahead->thread[ahead->threads], NULL, work, ahead))
         ahead->threads++;

@@ -56,6 +56,9 @@ peal_status tuner_close(tuner *t);
 /* ahead.c: threads that compile what candidates from number `first` on need. NULL: nothing would be
  * saved. */
 typedef struct tuner_ahead tuner_ahead;
+/* How many of the threads that are wanted there are, of each of so many processes of a host that
+ * has so much memory left: compilers take half of it at most, but for one a process. */
+int tuner_ahead_threads(int wanted, int processes, int64_t left_bytes);
 tuner_ahead *tuner_ahead_begin(const tuner *t, int first);
 /* Waits for them; NULL is fine. wanted: until all is compiled; else what is under way is. */
 void tuner_ahead_end(tuner_ahead *ahead, bool wanted);

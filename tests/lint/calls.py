@@ -32,7 +32,7 @@ ORDERS = {
         "exchange": ("bind", "session", "control"),
         "plan": ("select", "verify", "footprints", "watch", "bind", "session", "control", "memory"),
         "measure": ("plan", "select", "session", "control"),
-        "tune": ("plan", "select", "verify", "session", "control"),
+        "tune": ("plan", "select", "verify", "session", "control", "memory"),
     },
     "backends/cuda": {
         "gpu": (),

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "base/npy.h"
 #include "runtime/select/answer.h"
+#include "runtime/tune/internal.h"
 #include "runtime/tune/tune.h"
 #include "tests/runtime/job.h"
 #include "tests/runtime/stencil.h"
@@ -488,6 +489,20 @@ static int remove_folders(void **state)
     return rmdir(folder) || rmdir(elsewhere);
 }
 
+static void compilers_have_room(void **state)
+{
+    const int64_t gib = INT64_C(1) << 30;
+
+    (void)state;
+    assert_int_equal(tuner_ahead_threads(40, 1, INT64_MAX), 16);
+    assert_int_equal(tuner_ahead_threads(5, 1, INT64_MAX), 5);
+    assert_int_equal(tuner_ahead_threads(0, 1, INT64_MAX), 0);
+    assert_int_equal(tuner_ahead_threads(16, 1, 8 * gib), 8);
+    assert_int_equal(tuner_ahead_threads(16, 3, 8 * gib), 2);
+    assert_int_equal(tuner_ahead_threads(16, 9, 8 * gib), 1);
+    assert_int_equal(tuner_ahead_threads(16, 1, 0), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -495,6 +510,7 @@ int main(void)
         cmocka_unit_test(a_tie_goes_to_the_simpler),
         cmocka_unit_test(noise_that_hides_a_difference_is_uncertain),
         cmocka_unit_test(one_that_does_not_take_part_is_not_judged),
+        cmocka_unit_test(compilers_have_room),
         cmocka_unit_test(answers_come_back),
         cmocka_unit_test(keys_tell_questions_apart),
         cmocka_unit_test(keys_know_files),
