@@ -35,12 +35,11 @@ static void choose_sink(peal_cuda_plan *plan)
     plan->emission.sink = plan->stream_sink;
 }
 
-static peal_status no_stream(peal_cuda_plan *plan, CUresult result)
+static peal_status cannot(peal_cuda_plan *plan, const char *what, CUresult result)
 {
     char text[160];
     return peal_report(plan->desc.diagnostics, PEAL_E_DRIVER_CALL_FAILED, PEAL_CUDA_NOWHERE, NULL,
-                       "cannot create streams, events or words on the device: %s",
-                       peal_cuda_error(result, text));
+                       "cannot %s: %s", what, peal_cuda_error(result, text));
 }
 
 static size_t words_of(const peal_cuda_plan *plan)
@@ -87,7 +86,8 @@ static peal_status create_lanes(peal_cuda_plan *plan)
                 result = driver->cuEventCreate_(&lane->mark[m], CU_EVENT_DISABLE_TIMING);
         }
     }
-    return result ? no_stream(plan, result) : PEAL_STATUS_OK;
+    return result ? cannot(plan, "create streams, events or words on the device", result)
+                  : PEAL_STATUS_OK;
 }
 
 /* Launches every kernel once with the stop word set, so that it does nothing. A first launch may
@@ -127,7 +127,7 @@ static peal_status warm_up(peal_cuda_plan *plan)
         }
     if (!result)
         result = driver->cuStreamSynchronize_(stream);
-    return result ? no_stream(plan, result) : PEAL_STATUS_OK;
+    return result ? cannot(plan, "launch kernels for the first time", result) : PEAL_STATUS_OK;
 }
 
 /* The driver may refuse an adapter's registers: then a thread posts what goes to other hosts. */
@@ -219,7 +219,7 @@ static peal_status arm(peal_cuda_plan *plan)
     if (!status && peal_cuda_repeats(plan))
         status = peal_cuda_graphs_create(plan);
     CUresult result = status ? CUDA_SUCCESS : peal_cuda_wake_links(plan);
-    return result ? no_stream(plan, result) : status;
+    return result ? cannot(plan, "read the memory of other GPUs", result) : status;
 }
 
 /* Moves the reports of the running thread to the caller's list. */

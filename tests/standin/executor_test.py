@@ -240,6 +240,14 @@ class Executor(unittest.TestCase):
                 self.assertIn(kernel, kernels)
                 self.assertEqual(any("own" in name for name in kernels), "own" in kernel)
 
+    def test_links_are_woken(self):
+        """A plan's last act is to read memory of other GPUs, if it stores there."""
+        for processes, transport, waits in ((2, "p2p:vmm", 2), (2, "p2p:ipc", 2), (2, "shm", 1), (1, "", 1)):
+            with self.subTest(processes=processes, transport=transport):
+                run = Run(processes, transport=transport, env={"STANDIN_DEVICES": "2"})
+                self.check_clean(run)
+                self.assertEqual(run.record.count("cuStreamSynchronize"), processes * waits)
+
     def test_flags_of_slices(self):
         """Tiles that are cut along the fourth axis don't send themselves: they would be taken for each other."""
         run = Run(2, spec=os.path.join(SPECS, "slices.yaml"), set=[], env={"STANDIN_FLAGS": "1", "STANDIN_DEVICES": "2"})
