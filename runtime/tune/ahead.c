@@ -12,7 +12,7 @@
 
 enum { MOST_THREADS = 16 };
 
-/* What a compiler takes at a time: 200 MB for the persistent kernel of a small spec. */
+/* What a compiler may take: the persistent kernel of a small spec takes 200 MB. */
 static const int64_t compiler_bytes = INT64_C(512) << 20;
 
 struct tuner_ahead {

@@ -247,6 +247,10 @@ class Executor(unittest.TestCase):
                 run = Run(processes, transport=transport, env={"STANDIN_DEVICES": "2"})
                 self.check_clean(run)
                 self.assertEqual(run.record.count("cuStreamSynchronize"), processes * waits)
+        # What a segment has beyond what is used is mapped by nobody, and here begins a page of its own.
+        sizes = ["nx=5000", "ny=5000", "steps=4", "report=100"]
+        self.check_clean(Run(2, spec=os.path.join(common.ROOT, "samples/jacobi2d/jacobi2d.yaml"), set=sizes,
+                             env={"STANDIN_DEVICES": "2"}))
 
     def test_flags_of_slices(self):
         """Tiles that are cut along the fourth axis don't send themselves: they would be taken for each other."""

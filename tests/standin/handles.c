@@ -87,7 +87,9 @@ CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t alignment, C
 {
     (void)alignment, (void)wish, (void)flags;
     NOTE(cuMemAddressReserve);
-    void *range = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    /* What lies behind is never mapped. */
+    void *range =
+        mmap(NULL, bytes + GRAIN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *out = (CUdeviceptr)(uintptr_t)range;
@@ -98,7 +100,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t alignment, C
 CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
 {
     NOTE(cuMemAddressFree);
-    munmap(at(address), bytes);
+    munmap(at(address), bytes + GRAIN);
     standin_gone(STANDIN_RANGE);
     return CUDA_SUCCESS;
 }

@@ -66,7 +66,7 @@ static peal_status build(peal_cuda_plan *plan, int slot, CUresult *result)
     bool starts = !status && plan->options.dispatcher->has_parts;
 
     /* The driver prepares for a kernel when it is first launched: 70 to 190 us (H200). The lists
-     * have come (upload.c), and nobody waits for the end of it. */
+     * have come (upload.c). */
     *result = starts ? peal_cuda_fused_launch_nothing(plan, slot) : CUDA_SUCCESS;
     return status;
 }

@@ -82,11 +82,12 @@ static double time_left(const peal_cuda_graphs *graphs, int64_t seen, int64_t en
 }
 
 /* Sleeps end some 60 us late. */
-static const double late = 6e-5, shortest = 1e-5, longest = 0.02;
+static const double late = 6e-5, shortest = 1e-5, longest = 0.02, longest_nap = 2e-4;
 
-/* While no rate is known, in a plan's first replays: sleeps for a sixteenth of the time so far
- * again and again, or for half of what is left, if steps take as long as those that were counted.
- * False: failed. */
+/* While no rate is known, in a plan's first replays: yields at first, then sleeps for a sixteenth
+ * of the time so far again and again, or for half of what is left, if steps take as long as those
+ * that were counted. What the replays have waited for is in that time, so no sleep is long. False:
+ * failed. */
 static bool nap_until_nearly_done(peal_cuda_plan *plan, uint64_t last)
 {
     const peal_cuda_graphs *graphs = plan->graphs;
@@ -106,7 +107,8 @@ static bool nap_until_nearly_done(peal_cuda_plan *plan, uint64_t last)
         nap = left < nap ? left : nap;
         if (nap < shortest)
             return true;
-        peal_backoff once = {.sleep_ns = (int64_t)((nap < longest ? nap : longest) * 1e9)};
+        nap = nap < longest_nap ? nap : longest_nap;
+        peal_backoff once = {.yields = past < longest_nap, .sleep_ns = (int64_t)(nap * 1e9)};
         if (!peal_cuda_rows_out(plan, false) || !peal_cuda_poll_once(plan, &once))
             return false;
     }
