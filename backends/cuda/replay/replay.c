@@ -54,95 +54,10 @@ static void advance_state(peal_cuda_plan *plan, const state_change *of)
     }
 }
 
-static int64_t steps_on_device(const peal_cuda_plan *plan)
-{
-    return (int64_t)__atomic_load_n(&plan->rank[0].control->steps_done, __ATOMIC_ACQUIRE);
-}
-
 /* The most replays that are under way at a time. */
 static uint64_t most_replays_ahead(const peal_cuda_graphs *graphs)
 {
     return graphs->rows > 0 || graphs->stops ? 2 : REPLAYS_AHEAD;
-}
-
-/* Behind the last step of replay number `number` - 1, which is under way. */
-static int64_t end_of(const peal_cuda_graphs *graphs, uint64_t number)
-{
-    return graphs->end_step[(number - 1) % REPLAYS_AHEAD];
-}
-
-/* The least time that steps up to `end` will still take, in seconds, if the device goes on as fast
- * as it ever did. `seen` steps have been counted; it may have done `report` more. */
-static double time_left(const peal_cuda_graphs *graphs, int64_t seen, int64_t end, double now)
-{
-    double by_count = (double)(end - seen - graphs->report) / graphs->rate;
-    double by_clock = (double)(end - graphs->first) / graphs->rate - (now - graphs->began);
-
-    return by_count > by_clock ? by_count : by_clock;
-}
-
-/* Sleeps end some 60 us late. */
-static const double late = 6e-5, shortest = 1e-5, longest = 0.02, longest_nap = 2e-4;
-
-/* While no rate is known, in a plan's first replays: yields at first, then sleeps for a sixteenth
- * of the time so far again and again, or for half of what is left, if steps take as long as those
- * that were counted. What the replays have waited for is in that time, so no sleep is long. False:
- * failed. */
-static bool nap_until_nearly_done(peal_cuda_plan *plan, uint64_t last)
-{
-    const peal_cuda_graphs *graphs = plan->graphs;
-    CUevent done = graphs->done[(last - 1) % REPLAYS_AHEAD];
-    int64_t steps = end_of(graphs, last) - graphs->first, seen = 0;
-    double seen_at = 0;
-    CUresult state;
-
-    while ((state = plan->driver->cuEventQuery_(done)) == CUDA_ERROR_NOT_READY) {
-        int64_t counted = steps_on_device(plan) - graphs->first;
-        double past = peal_clock_s() - graphs->began, nap = past / 16 + shortest;
-        if (counted > seen) {
-            seen = counted;
-            seen_at = past;
-        }
-        double left = seen > 0 ? (seen_at * (double)steps / (double)seen - past) / 2 - late : nap;
-        nap = left < nap ? left : nap;
-        if (nap < shortest)
-            return true;
-        nap = nap < longest_nap ? nap : longest_nap;
-        peal_backoff once = {.yields = past < longest_nap, .sleep_ns = (int64_t)(nap * 1e9)};
-        if (!peal_cuda_rows_out(plan, false) || !peal_cuda_poll_once(plan, &once))
-            return false;
-    }
-    return !state || peal_cuda_report_driver_error(plan, state, NULL, "a replay");
-}
-
-/* Sleeps for most of the time that the replays before number `last` will take, so that the
- * application has the processor meanwhile. The time is estimated from the greatest rate of steps
- * that was measured: lower rates include time in which the device waited for the host. With `until`
- * it does not sleep, since replays may end sooner. False: failed. */
-static bool sleep_until_nearly_done(peal_cuda_plan *plan, uint64_t last)
-{
-    static const double most = 0.9;
-    peal_cuda_graphs *graphs = plan->graphs;
-    CUevent done = graphs->done[(last - 1) % REPLAYS_AHEAD];
-
-    if (graphs->stops)
-        return true;
-    if (graphs->rate <= 0)
-        return nap_until_nearly_done(plan, last);
-    int64_t seen = steps_on_device(plan), before = seen > graphs->first ? seen : graphs->first;
-    double begin = peal_clock_s();
-    double left = most * time_left(graphs, before, end_of(graphs, last), begin) - late;
-
-    left = left < longest ? left : longest;
-    if (left < shortest || plan->driver->cuEventQuery_(done) == CUDA_SUCCESS)
-        return true;
-    peal_clock_sleep((int64_t)(left * 1e9));
-    if (plan->driver->cuEventQuery_(done) == CUDA_SUCCESS)
-        graphs->rate *= 2; /* who has slept too long does not know how much faster the device is */
-    int64_t steps = steps_on_device(plan) - before - graphs->report;
-    double rate = (double)steps / (peal_clock_s() - begin);
-    graphs->rate = rate > graphs->rate ? rate : graphs->rate;
-    return true;
 }
 
 /* Whether a step of the recording is in a replay that is under way. */
@@ -165,13 +80,14 @@ bool peal_cuda_replay_finish_oldest(peal_cuda_plan *plan)
     if (state && state != CUDA_ERROR_NOT_READY)
         return peal_cuda_report_driver_error(plan, state, NULL, "a replay");
     bool many = graphs->launched >= REPLAYS_AHEAD / 2 && halfway > next;
-    if (state && !sleep_until_nearly_done(plan, many ? halfway : next))
+    if (state && !peal_cuda_replay_sleep(plan, many ? halfway : next))
         return false;
     /* Rows of the single steps before the replay are printed before its own. */
     if (!peal_cuda_await_event(plan, graphs->done[index]) || !peal_cuda_check_failure(plan) ||
         !peal_cuda_rows_out(plan, peal_cuda_replay_prints(graphs)))
         return false;
-    int64_t first = graphs->first_step[index] - graphs->from[index], done = steps_on_device(plan);
+    int64_t first = graphs->first_step[index] - graphs->from[index],
+            done = peal_cuda_replay_counted(plan);
     const peal_cuda_row *row = graphs->row[graphs->finished % (uint64_t)graphs->slots];
     for (unsigned i = 0; i < graphs->rows; i++)
         if (graphs->stops ? first + row[i].step < done : is_in(graphs, index, row[i].step))
@@ -275,8 +191,8 @@ bool peal_cuda_replay_finish(peal_cuda_plan *plan)
         plan->run->lags = false;
         return true;
     }
-    int64_t steps = end_of(graphs, graphs->launched) - graphs->first;
-    if (!sleep_until_nearly_done(plan, graphs->launched))
+    int64_t steps = peal_cuda_replay_end_of(graphs, graphs->launched) - graphs->first;
+    if (!peal_cuda_replay_sleep(plan, graphs->launched))
         return false;
     while (graphs->finished < graphs->launched)
         if (!peal_cuda_replay_finish_oldest(plan))
@@ -290,7 +206,7 @@ bool peal_cuda_replay_finish(peal_cuda_plan *plan)
 /* After replays that `until` may have ended: the walks advance to the step where the device is. */
 static bool catch_up(peal_cuda_plan *plan, int64_t first, int64_t expected)
 {
-    int64_t done = steps_on_device(plan) - first;
+    int64_t done = peal_cuda_replay_counted(plan) - first;
 
     plan->graphs->replayed += done;
     plan->run->stopped = done < expected;
@@ -364,7 +280,7 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
             if (graphs->launched - graphs->finished == most_replays_ahead(graphs) &&
                 !peal_cuda_replay_finish_oldest(plan))
                 return false;
-            if (steps_on_device(plan) < least)
+            if (peal_cuda_replay_counted(plan) < least)
                 break;
         }
         if (!replay(plan, first + launched * graphs->steps, -1))

@@ -270,6 +270,28 @@ static inline bool peal_cuda_replay_prints(const peal_cuda_graphs *graphs)
     return graphs->rows > 0 || graphs->rare.rows > 0;
 }
 
+/* The steps that the device has counted, of all starts. */
+static inline int64_t peal_cuda_replay_counted(const peal_cuda_plan *plan)
+{
+    return (int64_t)__atomic_load_n(&plan->rank[0].control->steps_done, __ATOMIC_ACQUIRE);
+}
+
+/* Behind the last step of replay number `number` - 1, which is under way. */
+static inline int64_t peal_cuda_replay_end_of(const peal_cuda_graphs *graphs, uint64_t number)
+{
+    return graphs->end_step[(number - 1) % REPLAYS_AHEAD];
+}
+
+/* sleep.c */
+/* Sleeps for most of the time that the replays before number `last` will take, so that the
+ * application has the processor meanwhile. With `until` it does not, since replays may end sooner.
+ * False: failed. */
+bool peal_cuda_replay_sleep(peal_cuda_plan *plan, uint64_t last);
+/* While no rate of steps is known: for how many seconds to sleep next. `past` seconds ago the first
+ * of `steps` steps was launched; `counted` of them (0: none) were done when at least `counted_at`
+ * of these had passed. 0: look on without a sleep from here on. */
+double peal_cuda_replay_nap(double past, int64_t steps, int64_t counted, double counted_at);
+
 /* replay.c, for parts.c. False: failed. */
 /* What the step word of a rank is in front of step `at` of the recording, when the walk is there.
  */
