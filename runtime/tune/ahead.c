@@ -77,7 +77,8 @@ int tuner_ahead_threads(int wanted, int processes, int64_t left_bytes)
     int64_t room = left_bytes / 2 / compiler_bytes / processes;
     int most = wanted < MOST_THREADS ? wanted : MOST_THREADS;
 
-    return room < 1 ? (most < 1 ? most : 1) : room < most ? (int)room : most;
+    room = room < 1 ? 1 : room;
+    return room < most ? (int)room : most;
 }
 
 tuner_ahead *tuner_ahead_begin(const tuner *t, int first)
