@@ -247,6 +247,11 @@ class Executor(unittest.TestCase):
                 run = Run(processes, transport=transport, env={"STANDIN_DEVICES": "2"})
                 self.check_clean(run)
                 self.assertEqual(run.record.count("cuStreamSynchronize"), processes * waits)
+        for number, doing in ((1, "launch kernels for the first time"), (2, "read the memory of other GPUs")):
+            with self.subTest(doing):
+                run = Run(2, transport="p2p:vmm", env={"STANDIN_DEVICES": "2", "STANDIN_FAIL": f"cuStreamSynchronize:{number}"})
+                self.assertIn(f"cannot {doing}: ", run.err + str(run.result["messages"]))
+                self.assertEqual(run.left(), set())
         # What a segment has beyond what is used is mapped by nobody, and here begins a page of its own.
         sizes = ["nx=5000", "ny=5000", "steps=4", "report=100"]
         self.check_clean(Run(2, spec=os.path.join(common.ROOT, "samples/jacobi2d/jacobi2d.yaml"), set=sizes,
