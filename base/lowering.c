@@ -20,6 +20,7 @@ static const struct lowering_key {
             {"lanes", {NULL}, 1, 2},
             {"plain", {NULL}, 0, INT64_MAX},
             {"steps", {NULL}, 1, 1024},
+            {"bundle", {NULL}, 0, 64},
             {"deep", {NULL}, 1, 63},
             {"blocks", {NULL}, 1, 64},
             {"tile", {NULL}, 1, INT64_MAX}};

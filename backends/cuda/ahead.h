@@ -1,6 +1,6 @@
-/* Compiles before a plan needs it: the persistent kernel beside the plan's other kernels, or all
- * units of a plan that will be made later. The text of the persistent kernel is known only when all
- * launches are recorded, which takes those kernels: so a plan without a device is made first
+/* Compiles before a plan needs it: the persistent kernel, or that of bundles, beside the plan's
+ * other kernels, or all units of a plan that will be made later. The text of these is known only
+ * when launches are recorded, which takes those kernels: so a plan without a device is made first
  * (dry_plan.h), and what it compiles is in the cache when the plan itself comes to it. */
 #ifndef PEAL_CUDA_AHEAD_H
 #define PEAL_CUDA_AHEAD_H
@@ -9,8 +9,8 @@
 
 typedef struct peal_cuda_ahead peal_cuda_ahead;
 
-/* Of mode fused, on desc's device; desc and its ranks must outlive it. NULL: it cannot, and all is
- * compiled one after the other. */
+/* Of graph or fused, on desc's device; desc and its ranks must outlive it. NULL: it cannot, and all
+ * is compiled one after the other. */
 peal_cuda_ahead *peal_cuda_ahead_begin(const peal_backend_desc *desc);
 /* Waits for it; NULL is fine. What went wrong is told by who does the same again. */
 void peal_cuda_ahead_end(peal_cuda_ahead *ahead);

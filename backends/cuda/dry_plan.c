@@ -7,6 +7,7 @@
 #include "backends/cuda/codegen/device/fused_launch.h"
 #include "backends/cuda/executor.h"
 #include "backends/cuda/fused/fused.h"
+#include "backends/cuda/graph/bundle.h"
 #include "backends/cuda/lower/plan.h"
 
 #include <stdlib.h>
@@ -392,7 +393,7 @@ peal_status peal_cuda_dry_plan_fused(const peal_backend_desc *desc, int index, i
     one.mode = PEAL_MODE_FUSED;
     peal_status status = make(&one, index, 1, &device, arena, &plan);
     if (!status)
-        *out = peal_arena_copy_text(arena, peal_cuda_kernels_fused_text(plan->kernels));
+        *out = peal_arena_copy_text(arena, peal_cuda_kernels_recorded_text(plan->kernels));
     if (!status)
         peal_cuda_plan_destroy(plan);
     return status;
@@ -412,9 +413,9 @@ peal_status peal_cuda_dry_plan_compile(const peal_backend_desc *desc, bool many,
     peal_status status = make(desc, 0, desc->rank_count, &device, arena, &plan);
     if (status)
         return status;
-    if (peal_cuda_kernels_fused_text(plan->kernels))
+    if (peal_cuda_kernels_recorded_text(plan->kernels))
         status =
-            peal_cuda_kernels_compile_fused(plan->kernels, desc->device->driver->version, many);
+            peal_cuda_kernels_compile_recorded(plan->kernels, desc->device->driver->version, many);
     peal_cuda_plan_destroy(plan);
     return status;
 }
@@ -437,6 +438,8 @@ static peal_status try_to_rehearse(const peal_backend_desc *desc, peal_arena *ar
         snprintf(out->note, sizeof(out->note), "%s",
                  plan->fused[0].note ? plan->fused[0].note : "");
     }
+    if (!status)
+        peal_cuda_bundles_note(plan, sizeof(out->note), out->note);
     if (!status)
         peal_cuda_plan_destroy(plan);
     return status;

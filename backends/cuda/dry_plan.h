@@ -13,9 +13,9 @@ enum { PEAL_CUDA_DRY_PLAN_SMS = 132 /* of an H100 and an H200: tiles are cut for
 peal_status peal_cuda_dry_plan_fused(const peal_backend_desc *desc, int index, int architecture,
                                      peal_arena *arena, const char **out);
 
-/* Makes the plan of mode fused that desc's ranks will have on its device, compiles its unit into
- * the cache, and throws it away. The device's driver is not called. many: other plans are so
- * compiled at the same time. */
+/* Makes the plan of graph or fused that desc's ranks will have on its device, compiles its unit,
+ * if it has one, into the cache, and throws it away. The device's driver is not called. many: other
+ * plans are so compiled at the same time. */
 peal_status peal_cuda_dry_plan_compile(const peal_backend_desc *desc, bool many, peal_arena *arena);
 
 /* Makes the plan of desc's ranks, in one process, and throws it away: what speaks against its mode,

@@ -52,6 +52,8 @@ static bool apply(const char *text, size_t length, peal_cuda_options *out)
         out->plain_points = number;
     else if (is_word(text, key, "blocks") && number >= 1 && number <= 64)
         out->blocks = (int)number;
+    else if (is_word(text, key, "bundle") && number >= 0 && number <= PEAL_CUDA_BUNDLED_BLOCKS)
+        out->bundle = (int)number;
     else if (is_word(text, key, "deep") && number >= 1 && number <= PEAL_CUDA_DEEPEST)
         out->deep = (int)number;
     else if (is_word(text, key, "steps") && number >= 1 && number <= 1024)
@@ -232,6 +234,7 @@ peal_status peal_cuda_options_choose(peal_cuda_plan *plan, bool may_ring)
                                         .defers = may_merge && !plan->desc.hooks.no_deferral,
                                         .folds_in_task = may_merge && !plan->one_kernel,
                                         .lanes = 0,
+                                        .bundle = -1,
                                         .plain_points = -1};
     if (plan->desc.mode == PEAL_MODE_SYNC) {
         plan->options.signal = PEAL_CUDA_SIGNAL_KERNEL;

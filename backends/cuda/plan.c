@@ -5,6 +5,7 @@
 #include "backends/cuda/embed.h"
 #include "backends/cuda/executor.h"
 #include "backends/cuda/fused/fused.h"
+#include "backends/cuda/graph/bundle.h"
 #include "backends/cuda/graph/graph.h"
 #include "backends/cuda/lower/doorbell.h"
 #include "backends/cuda/lower/predicate.h"
@@ -167,8 +168,8 @@ static peal_status arm(peal_cuda_plan *plan)
     const peal_cuda_fused_text fused_text = peal_cuda_options_fused_text(plan->desc.lowering);
     peal_status status =
         peal_cuda_kernels_create(&plan->desc, &fused_text, plan->device, &plan->kernels);
-    if (!status && plan->desc.mode == PEAL_MODE_FUSED && !plan->device->dry &&
-        peal_cuda_kernels_are_missing(plan->kernels))
+    bool records = plan->desc.mode == PEAL_MODE_FUSED || plan->desc.mode == PEAL_MODE_GRAPH;
+    if (!status && records && !plan->device->dry && peal_cuda_kernels_are_missing(plan->kernels))
         plan->ahead = peal_cuda_ahead_begin(&plan->desc);
     if (!status)
         status = peal_cuda_kernels_load(plan->kernels);
@@ -352,6 +353,7 @@ static void destroy_rank(const peal_cuda_plan *plan, peal_cuda_rank *rank)
 static void destroy_on_device(peal_cuda_plan *plan)
 {
     peal_cuda_fused_destroy(plan);
+    peal_cuda_bundles_destroy(plan);
     peal_cuda_graphs_destroy(plan);
     peal_cuda_rescue_destroy(plan);
     peal_cuda_interop_destroy(plan);

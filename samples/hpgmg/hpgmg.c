@@ -107,24 +107,31 @@ PEAL_KERNEL(coarse_z)(peal_tile t, PEAL_READ(double, a), PEAL_WRITE(double, c))
     }
 }
 
+/* The value of a neighbour: `value` is its own or, where a wall is in between, that of the cell on
+ * the other side. Without branches, so that all loads of a cell are under way together. */
+static inline double facing(int wall, double near, double value)
+{
+    return wall ? beyond(near, value) : value;
+}
+
 #define LEFT(u, x, y, z, inside)                                                                   \
-    ((inside) || (x) > 0 ? PEAL_AT(u, (x)-1, y, z)                                                 \
-                         : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, (x) + 1, y, z)))
+    facing(!(inside) && (x) == 0, PEAL_AT(u, x, y, z),                                             \
+           PEAL_AT(u, !(inside) && (x) == 0 ? (x) + 1 : (x)-1, y, z))
 #define RIGHT(u, x, y, z, inside)                                                                  \
-    ((inside) || (x) < n - 1 ? PEAL_AT(u, (x) + 1, y, z)                                           \
-                             : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, (x)-1, y, z)))
+    facing(!(inside) && (x) == n - 1, PEAL_AT(u, x, y, z),                                         \
+           PEAL_AT(u, !(inside) && (x) == n - 1 ? (x)-1 : (x) + 1, y, z))
 #define FRONT(u, x, y, z, inside)                                                                  \
-    ((inside) || (y) > 0 ? PEAL_AT(u, x, (y)-1, z)                                                 \
-                         : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, x, (y) + 1, z)))
+    facing(!(inside) && (y) == 0, PEAL_AT(u, x, y, z),                                             \
+           PEAL_AT(u, x, !(inside) && (y) == 0 ? (y) + 1 : (y)-1, z))
 #define BACK(u, x, y, z, inside)                                                                   \
-    ((inside) || (y) < n - 1 ? PEAL_AT(u, x, (y) + 1, z)                                           \
-                             : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, x, (y)-1, z)))
+    facing(!(inside) && (y) == n - 1, PEAL_AT(u, x, y, z),                                         \
+           PEAL_AT(u, x, !(inside) && (y) == n - 1 ? (y)-1 : (y) + 1, z))
 #define BELOW(u, x, y, z, inside)                                                                  \
-    ((inside) || (z) > 0 ? PEAL_AT(u, x, y, (z)-1)                                                 \
-                         : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, x, y, (z) + 1)))
+    facing(!(inside) && (z) == 0, PEAL_AT(u, x, y, z),                                             \
+           PEAL_AT(u, x, y, !(inside) && (z) == 0 ? (z) + 1 : (z)-1))
 #define ABOVE(u, x, y, z, inside)                                                                  \
-    ((inside) || (z) < n - 1 ? PEAL_AT(u, x, y, (z) + 1)                                           \
-                             : beyond(PEAL_AT(u, x, y, z), PEAL_AT(u, x, y, (z)-1)))
+    facing(!(inside) && (z) == n - 1, PEAL_AT(u, x, y, z),                                         \
+           PEAL_AT(u, x, y, !(inside) && (z) == n - 1 ? (z)-1 : (z) + 1))
 
 /* At cell (x, y, z), of which it may be known that no neighbour is a wall. */
 #define OPERATOR(u, x, y, z, inside)                                                               \

@@ -43,7 +43,7 @@ ORDERS = {
         "drive": ("gpu", "codegen", "jit", "lower", "stream"),
         "replay": ("gpu", "codegen", "jit", "lower", "stream", "drive"),
         "fused": ("gpu", "codegen", "jit", "lower"),
-        "graph": ("gpu", "codegen", "jit", "lower", "stream", "drive", "replay"),
+        "graph": ("gpu", "codegen", "jit", "lower", "stream", "drive", "replay", "fused"),
     },
     "scheduler": {
         "view": (),

@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import share  # noqa: E402
 
 MODES = [("graph", ""), ("sync", ""), ("stream", ""), ("graph", "", "no_deferral=1"), ("graph", "plain=64"),
-         ("graph", "signal=kernel,steps=6"), ("graph", "signal=memop,copy=engine"), ("graph", "until=while"),
+         ("graph", "signal=kernel,steps=6"), ("graph", "signal=memop,copy=engine"), ("graph", "until=while"), ("graph", "bundle=8"),
          ("fused", "blocks=2,steps=6,order=tickets"), ("fused", "blocks=1,steps=6,order=paper"), ("fused", "blocks=2,steps=6")]
 JITTER = [("fused", "blocks=4,steps=6", "jitter=50000"), ("fused", "blocks=3,steps=6,order=tickets", "jitter=50000")]
 OFTEN = 3  # a spec is run in the first mode and the last, and in every third of the others, in turn
@@ -29,6 +29,7 @@ SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
            "heat3d": (["steps=12", "report=5"], (2,)),
            "halo": (["nx=90", "ny=61", "steps=30", "report=10"], (1, 4)),
            "cg": (["n=40", "limit=30"], (3,)),
+           "hpgmg": (["n=16", "vcycles=0", "solves=11"], (1, 2)),
            "vcycle": (["n=36", "cycles=2", "coarse=6"], (2,)),
            "hdiff": (["nx=37", "ny=22", "levels=3", "steps=9", "report=4"], (2,)),
            "hdiff/pair": (["nx=22", "ny=19", "levels=2", "steps=7", "report=3"], (1,)),
@@ -43,7 +44,7 @@ NEVER_REFUSED = {"turns", "rare"}
 # Of which a few ways are enough; a graph counts steps eight times.
 FEW_MODES = {"norm": [("stream", ""), ("graph", "steps=28"), ("graph", "steps=28,plain=64"),
                       ("graph", "steps=28", "no_deferral=1"), *JITTER],
-             "particles": [("stream", ""), MODES[0], MODES[-1]], "bfs": [MODES[0], MODES[-1]],
+             "particles": [("stream", ""), MODES[0], MODES[-1]], "hpgmg": [MODES[0], ("graph", "bundle=8")], "bfs": [MODES[0], MODES[-1]],
              "rare": [MODES[0], ("graph", "signal=memop,copy=engine"), MODES[-3], MODES[-1]],
              "downwind": [("fused", "blocks=4,steps=6"), ("fused", "blocks=4,steps=6", "jitter=50000"), MODES[-1]],
              "bounded": [("graph", "signal=memop,copy=engine"), MODES[-1]], "walls": [MODES[0], MODES[-1]],

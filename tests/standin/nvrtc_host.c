@@ -182,7 +182,8 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char *con
         strcpy(u->image, "nothing");
         return NVRTC_SUCCESS;
     }
-    bool stays = strstr(u->source, "#define PEAL_FUSED 1\n") != NULL;
+    bool stays = strstr(u->source, "#define PEAL_FUSED 1\n") != NULL &&
+                 strstr(u->source, "#define PEAL_BUNDLE 1\n") == NULL;
     char *text = calloc(1, strlen(u->source) + sizeof(start) + sizeof(start_fused));
     sprintf(text, "%s%s%s", u->source, start, stays ? start_fused : "");
     snprintf(compiler, sizeof(compiler),

@@ -112,6 +112,20 @@ class Limits(unittest.TestCase):
         code, out, _ = self.cuda("explain", "-n", "3", "--set", "m=900")
         self.assertRegex(out, r"(?m)^fused +yes")
 
+    def test_bundles(self):
+        """How many launches one block runs one after the other, where these are many."""
+        self.cuda("explain")
+        hpgmg, cg = (os.path.join(ROOT, "samples", name) for name in ("hpgmg", "cg"))
+        for words, found in (((hpgmg, "-n", "1"), True), ((hpgmg, "-n", "2"), True), ((cg, "-n", "1"), False)):
+            with self.subTest(words):
+                code, out, err = peal("explain", *words, "--backend", "cuda")
+                self.assertEqual((code, err), (0, ""))
+                note = re.search(r"(?m)^graph +bundles: of (\d+) launches of \d+ steps? (\d+) run in (\d+) kernels of one block$", out)
+                self.assertEqual(note is not None, found, out)
+                if note:
+                    launches, bundled, kernels = (int(number) for number in note.groups())
+                    self.assertTrue(2 * kernels <= bundled <= launches)
+
     def test_deep_rounds(self):
         """What runs several steps at a time, or sends within the step before, or why nothing does, by line; auto heeds what
         that saves."""

@@ -161,9 +161,20 @@ typedef struct peal_cuda_fused_calls {
     int on_sm;             /* blocks that an SM is to hold; 0: PEAL_FUSED_BLOCKS */
 } peal_cuda_fused_calls;
 
+/* Whether an architecture (major * 10 + minor) has what that unit, and that of bundles, is written
+ * with: cp.async. */
+static inline bool peal_cuda_fused_compiles(int architecture)
+{
+    return architecture >= 80;
+}
+
 /* The whole unit of mode fused; calls NULL: without shapes, with all functions. */
 const char *peal_cuda_fused_unit_print(const peal_cuda_source *source,
                                        const peal_cuda_fused_calls *calls, peal_arena *arena);
+
+/* The unit of the kernel that runs bundles (device/bundle.h), with the functions that it calls. */
+const char *peal_cuda_bundle_unit_print(const peal_cuda_source *source,
+                                        const peal_cuda_fused_calls *calls, peal_arena *arena);
 
 /* Names of all PEAL_KERNEL(name) in a text. */
 const char **peal_cuda_kernel_names(const char *text, peal_arena *arena, size_t *count);

@@ -53,7 +53,8 @@ static peal_status describe_user_kernel(const peal_cuda_task_printer *p, peal_cu
     entry->is_linked = is_linked(p->source, p->task->kernel);
     entry->is_light = peal_cuda_task_is_light(p->schedule, p->task);
     entry->signature = peal_kernel_signature(p->source->arena, p->schedule, p->task);
-    bool shapes = mode == PEAL_MODE_FUSED && free && !entry->is_linked;
+    /* In mode graph, for bundles (device/bundle.h). */
+    bool shapes = (mode == PEAL_MODE_FUSED || mode == PEAL_MODE_GRAPH) && free && !entry->is_linked;
     peal_cuda_chain chain;
     const bool wanted[PEAL_CUDA_VARIANTS] = {
         [PEAL_CUDA_FULL] = true,
@@ -65,7 +66,8 @@ static peal_status describe_user_kernel(const peal_cuda_task_printer *p, peal_cu
         [PEAL_CUDA_SHAPED] = shapes,
         [PEAL_CUDA_SHAPED_NO_REDUCTION] = shapes && reduces,
         [PEAL_CUDA_DEEP] =
-            shapes && peal_cuda_task_chains(p->schedule, p->task, &chain) &&
+            mode == PEAL_MODE_FUSED && shapes &&
+            peal_cuda_task_chains(p->schedule, p->task, &chain) &&
             peal_cuda_kernel_loops_alone(&p->source->files, p->task->kernel, p->source->arena),
     };
     for (int v = 0; v < PEAL_CUDA_VARIANTS && !status; v++)
@@ -92,14 +94,15 @@ static bool has_kernel(const peal_schedule_task *task)
     return task->kind != PEAL_TASK_LOAD && task->kind != PEAL_TASK_SAVE;
 }
 
-/* Tasks that reach differently far have the same text, but other stages. */
-static bool is_same_kernel(const peal_cuda_entry *a, const peal_cuda_entry *b)
+/* Tasks that reach differently far have the same text, but other stages, which only mode fused has.
+ */
+static bool is_same_kernel(peal_mode mode, const peal_cuda_entry *a, const peal_cuda_entry *b)
 {
     const char *const *x = a->text, *const *y = b->text;
 
     if (strcmp(x[PEAL_CUDA_FULL], y[PEAL_CUDA_FULL]) != 0)
         return false;
-    for (int v = PEAL_CUDA_SHAPED; v <= PEAL_CUDA_DEEP; v++)
+    for (int v = PEAL_CUDA_SHAPED; v <= PEAL_CUDA_DEEP && mode == PEAL_MODE_FUSED; v++)
         if (x[v] && y[v] && strcmp(x[v], y[v]) != 0)
             return false;
     return true;
@@ -124,7 +127,8 @@ static peal_status add_task(const peal_cuda_task_printer *p)
 
     if (status)
         return status;
-    while (same < source->entry_count && !is_same_kernel(&source->entry[same], &found))
+    while (same < source->entry_count &&
+           !is_same_kernel(source->desc.mode, &source->entry[same], &found))
         same++;
     p->entry->entry = same;
     if (same == source->entry_count)

@@ -277,6 +277,20 @@ static void print_fused_unit(peal_cuda_source *source)
     source->fused = peal_cuda_text_close(source->arena, out, &text);
 }
 
+/* Like the unit of mode fused, with another kernel. */
+static void print_bundle_unit(const peal_cuda_source *source, FILE *out)
+{
+    fprintf(out,
+            "#define PEAL_FUSED 1\n#define PEAL_BUNDLE 1\n#define PEAL_FUSED_RANKS 1\n"
+            "#define PEAL_FUSED_JITTER 0\n%s",
+            source->needs.wide ? "" : "#define PEAL_OFFSET_ int\n");
+    print_unit(source, true, out);
+    fprintf(out,
+            "\n#line 1 \"<dispatch>\"\n#include <peal/bundle.h>\n"
+            "static_assert(sizeof(peal_bundle_item_) == %zu, \"peal_bundle_item_\");\n",
+            sizeof(peal_launch) + sizeof(peal_bundle_rest));
+}
+
 static bool is_called(const peal_cuda_fused_calls *calls, int number)
 {
     return !calls->is_called || (number < calls->numbers && calls->is_called[number]);
@@ -341,6 +355,20 @@ const char *peal_cuda_fused_unit_print(const peal_cuda_source *source,
     if (calls->on_sm)
         fprintf(out, "#define PEAL_FUSED_ON_SM %d\n", calls->on_sm);
     fprintf(out, "%s", source->fused);
+    print_calls(source, calls, out);
+    fprintf(out, "\n%s", calls->shapes);
+    print_shape_calls(calls->shape_count, out);
+    return peal_cuda_text_close(arena, out, &text);
+}
+
+const char *peal_cuda_bundle_unit_print(const peal_cuda_source *source,
+                                        const peal_cuda_fused_calls *calls, peal_arena *arena)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = peal_cuda_text_open(arena, &text, &bytes);
+
+    print_bundle_unit(source, out);
     print_calls(source, calls, out);
     fprintf(out, "\n%s", calls->shapes);
     print_shape_calls(calls->shape_count, out);

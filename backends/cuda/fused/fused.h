@@ -28,12 +28,6 @@
 
 #include <stdio.h>
 
-/* Whether an architecture (major * 10 + minor) has what the kernel is written with: cp.async. */
-static inline bool peal_cuda_fused_compiles(int architecture)
-{
-    return architecture >= 80;
-}
-
 /* Memory that blocks of a work item may read or write. A space is one of the rank's storages, a
  * part of the reduction ring, or a word of the run. */
 typedef struct peal_cuda_touch {
@@ -168,6 +162,7 @@ typedef struct peal_cuda_fused_kernel {
     double saved;          /* share of a step's time, by the fast section, as predicted */
     const char *note;      /* what that has, or why there are no deep rounds */
     int shapes;
+    bool is_never_staged;          /* shapes have no shared memory */
     const struct peal_cuda_sm *sm; /* NULL: not known */
     int stage_bytes;               /* dynamic shared memory, for staging */
     CUfunction function;

@@ -89,22 +89,6 @@ int peal_cuda_fused_end_section(peal_cuda_plan *plan)
     return fused->section_count++;
 }
 
-static int number_of(const peal_cuda_rank *rank, CUfunction function, const peal_launch *launch,
-                     const peal_cuda_group *group)
-{
-    if (!group || group->kind != PEAL_CUDA_GROUP_TASK) {
-        int number = 0;
-        while (peal_cuda_kernels_builtin(rank->plan->kernels, (peal_cuda_builtin)number) !=
-               function)
-            number++;
-        return number;
-    }
-    int number = rank->op[launch->op].kernel->number;
-    bool folds = group->task->kind == PEAL_TASK_KERNEL && group->task->reduction_count > 0;
-    return number +
-           (int)(folds && !group->partials ? PEAL_CUDA_FUSED_NO_REDUCTION : PEAL_CUDA_FUSED_FULL);
-}
-
 void peal_cuda_fused_keep_touches(peal_cuda_plan *plan, peal_cuda_work_item *item)
 {
     peal_cuda_touch *kept = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_touch, item->touch_count + 1);
@@ -237,7 +221,7 @@ void peal_cuda_fused_add(peal_cuda_rank *rank, CUfunction function, unsigned blo
     peal_cuda_work_item *item = peal_cuda_fused_next_item(rank);
     peal_cuda_fused_note_joined(recorded(rank), group, recorded(rank)->count - 1);
     item->launch = *launch;
-    item->number = number_of(rank, function, launch, group);
+    item->number = peal_cuda_function_number(rank, function, launch, group);
     item->blocks = blocks;
     item->serves = serves(rank, group, blocks);
     note_copies(rank, group, item);

@@ -166,7 +166,9 @@ static void print_stage(peal_cuda_fused_kernel *kernel, const peal_cuda_work_ite
                         const peal_launch_box *box, FILE *out)
 {
     long long place[PEAL_LAUNCH_VIEWS] = {0};
-    int64_t bytes = item->deep ? item->deep->window_bytes : lay_out_stage(item, box, place);
+    int64_t bytes = item->deep                ? item->deep->window_bytes
+                    : kernel->is_never_staged ? 0
+                                              : lay_out_stage(item, box, place);
     int buffers = item->deep ? 2 : buffers_of(kernel, item, bytes);
     bool dynamic = item->dynamic && buffers > 1 && !box->sends && !box->waits;
 

@@ -1,5 +1,6 @@
 /* The engine of mode graph: captures iterations from the lanes' streams, instantiates and uploads
  * the graph, and launches it. */
+#include "backends/cuda/graph/bundle.h"
 #include "backends/cuda/graph/graph.h"
 #include "backends/cuda/stream/stream_sink.h"
 
@@ -16,8 +17,8 @@ static bool may_launch_early(const peal_cuda_plan *plan, const peal_cuda_lane *l
            plan->device->major >= 9 && plan->rank_count == 1 && plan->rank[0].lanes == 1;
 }
 
-static CUresult launch(peal_cuda_rank *rank, peal_cuda_lane *lane,
-                       const peal_cuda_kernel_launch *what)
+static CUresult launch_now(peal_cuda_rank *rank, peal_cuda_lane *lane,
+                           const peal_cuda_kernel_launch *what)
 {
     peal_cuda_plan *plan = rank->plan;
     void *parameter[] = {(void *)(uintptr_t)what->launch};
@@ -38,6 +39,79 @@ static CUresult launch(peal_cuda_rank *rank, peal_cuda_lane *lane,
     return peal_cuda_stream_launch(rank, lane, what);
 }
 
+/* A lane's bundle ends before anything else is put onto the lane. */
+static CUresult end_bundle(peal_cuda_rank *rank, peal_cuda_lane *lane)
+{
+    return peal_cuda_bundle_end(rank, lane, launch_now);
+}
+
+static CUresult end_bundles(peal_cuda_plan *plan)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    for (int r = 0; r < plan->rank_count; r++)
+        for (int l = 0; l < plan->rank[r].lanes && !result; l++)
+            result = end_bundle(&plan->rank[r], &plan->rank[r].lane[l]);
+    return result;
+}
+
+static CUresult launch(peal_cuda_rank *rank, peal_cuda_lane *lane,
+                       const peal_cuda_kernel_launch *what)
+{
+    if (peal_cuda_bundle_take(rank, lane, what))
+        return CUDA_SUCCESS;
+    CUresult result = end_bundle(rank, lane);
+    if (result || peal_cuda_bundle_take(rank, lane, what)) /* the one before was full */
+        return result;
+    return launch_now(rank, lane, what);
+}
+
+static CUresult copy(peal_cuda_rank *rank, peal_cuda_lane *lane, const peal_device_piece *piece,
+                     CUdeviceptr to, CUdeviceptr from)
+{
+    CUresult result = end_bundle(rank, lane);
+
+    return result ? result : peal_cuda_stream_copy(rank, lane, piece, to, from);
+}
+
+static CUresult write_word(peal_cuda_rank *rank, peal_cuda_lane *lane, CUdeviceptr word,
+                           uint64_t value)
+{
+    CUresult result = end_bundle(rank, lane);
+
+    return result ? result : peal_cuda_stream_write_word(rank, lane, word, value);
+}
+
+static CUresult wait_word(peal_cuda_rank *rank, peal_cuda_lane *lane, int op, CUdeviceptr word,
+                          uint64_t value)
+{
+    CUresult result = end_bundle(rank, lane);
+
+    return result ? result : peal_cuda_stream_wait_word(rank, lane, op, word, value);
+}
+
+static CUresult record(peal_cuda_rank *rank, peal_cuda_lane *lane, CUevent event)
+{
+    CUresult result = end_bundle(rank, lane);
+
+    return result ? result : peal_cuda_stream_record(rank, lane, event);
+}
+
+static CUresult wait_event(peal_cuda_rank *rank, peal_cuda_lane *lane, CUevent event)
+{
+    CUresult result = end_bundle(rank, lane);
+
+    return result ? result : peal_cuda_stream_wait_event(rank, lane, event);
+}
+
+static CUresult call(peal_cuda_rank *rank, peal_cuda_lane *lane, const peal_schedule_task *task,
+                     peal_call *what, peal_status *status)
+{
+    CUresult result = end_bundle(rank, lane);
+
+    return result ? result : peal_cuda_stream_call(rank, lane, task, what, status);
+}
+
 /* The driver's assignment of branches to queues is undocumented: an edge leads from each kernel
  * that writes flags to each later wait (drive/rank_turns.c says why). */
 static CUresult flags_written(peal_cuda_rank *rank, peal_cuda_lane *lane)
@@ -46,8 +120,9 @@ static CUresult flags_written(peal_cuda_rank *rank, peal_cuda_lane *lane)
 
     if (!plan->keeps_order)
         return CUDA_SUCCESS;
+    CUresult result = end_bundle(rank, lane);
     lane->sent = ++plan->emission.sends;
-    return plan->driver->cuEventRecord_(lane->sent_event, lane->stream);
+    return result ? result : plan->driver->cuEventRecord_(lane->sent_event, lane->stream);
 }
 
 static CUresult follow_flags(peal_cuda_rank *rank, peal_cuda_lane *mine)
@@ -60,7 +135,7 @@ static CUresult follow_flags(peal_cuda_rank *rank, peal_cuda_lane *mine)
             const peal_cuda_lane *lane = &plan->rank[r].lane[l];
             if (lane == mine || lane->sent <= mine->followed)
                 continue;
-            result = peal_cuda_stream_wait_event(rank, mine, lane->sent_event);
+            result = wait_event(rank, mine, lane->sent_event);
         }
     mine->followed = plan->emission.sends;
     return result;
@@ -68,20 +143,28 @@ static CUresult follow_flags(peal_cuda_rank *rank, peal_cuda_lane *mine)
 
 static const struct peal_cuda_sink_ops capture_sink = {
     .launch = launch,
-    .copy = peal_cuda_stream_copy,
-    .write_word = peal_cuda_stream_write_word,
-    .wait_word = peal_cuda_stream_wait_word,
-    .record = peal_cuda_stream_record,
-    .wait_event = peal_cuda_stream_wait_event,
-    .call = peal_cuda_stream_call,
+    .copy = copy,
+    .write_word = write_word,
+    .wait_word = wait_word,
+    .submit = end_bundles,
+    .record = record,
+    .wait_event = wait_event,
+    .call = call,
     .flags_written = flags_written,
     .follow_flags = follow_flags,
 };
 
 /* ---- the engine ---- */
 
+static peal_status settle(peal_cuda_plan *plan)
+{
+    peal_cuda_bundles_create(plan);
+    return peal_cuda_conditional_create(plan);
+}
+
 static CUresult begin(peal_cuda_plan *plan, int slot)
 {
+    peal_cuda_bundles_begin(plan);
     return plan->graphs->loops
                ? peal_cuda_conditional_begin(plan, slot)
                : plan->driver->cuStreamBeginCapture_(peal_cuda_origin(plan),
@@ -104,6 +187,9 @@ static peal_status build(peal_cuda_plan *plan, int slot, CUresult *result)
     CUDA_GRAPH_INSTANTIATE_PARAMS how = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD,
                                          .hUploadStream = peal_cuda_origin(plan)};
 
+    *result = peal_cuda_bundles_upload(plan);
+    if (*result)
+        return PEAL_STATUS_OK;
     *result = plan->driver->cuGraphInstantiateWithParams_(&plan->graphs->exec[slot],
                                                           plan->graphs->graph[slot], &how);
     if (!*result)
@@ -125,7 +211,9 @@ const struct peal_cuda_engine peal_cuda_graph_engine = {
     .sink = &capture_sink,
     .has_pieces = true,
     .reports = REPORTS,
-    .settle = peal_cuda_conditional_create,
+    .settle = settle,
+    .look_at = &peal_cuda_bundle_look,
+    .looked_at = peal_cuda_bundles_looked_at,
     .begin = begin,
     .end_round = peal_cuda_conditional_end_round,
     .end = end,

@@ -20,8 +20,9 @@ struct peal_cuda_kernels {
     peal_arena *arena;
     peal_cuda_source *source;
     const peal_cuda_driver *driver;
-    CUmodule module, communication_free, round, fused[2];
+    CUmodule module, communication_free, round, bundle, fused[2];
     const char *fused_text; /* of the first slot */
+    const char *bundle_text;
     int architecture;
     bool dry;
     peal_cuda_task_kernel **task; /* by hosted rank and task; no functions: none */
@@ -306,6 +307,8 @@ void peal_cuda_kernels_destroy(peal_cuda_kernels *kernels)
         return;
     if (kernels->round)
         kernels->driver->cuModuleUnload_(kernels->round);
+    if (kernels->bundle)
+        kernels->driver->cuModuleUnload_(kernels->bundle);
     for (int slot = 0; slot < 2; slot++)
         if (kernels->fused[slot])
             kernels->driver->cuModuleUnload_(kernels->fused[slot]);
@@ -380,16 +383,27 @@ peal_status peal_cuda_kernels_fused(peal_cuda_kernels *kernels, int slot,
     return status ? status : find_function(kernels, *module, "peal_fused_kernel", out);
 }
 
-const char *peal_cuda_kernels_fused_text(const peal_cuda_kernels *kernels)
+const char *peal_cuda_kernels_recorded_text(const peal_cuda_kernels *kernels)
 {
-    return kernels->fused_text;
+    return kernels->fused_text ? kernels->fused_text : kernels->bundle_text;
 }
 
-peal_status peal_cuda_kernels_compile_fused(const peal_cuda_kernels *kernels, int driver_version,
-                                            bool many)
+peal_status peal_cuda_kernels_compile_recorded(const peal_cuda_kernels *kernels, int driver_version,
+                                               bool many)
 {
     PEAL_ARENA_GUARD(kernels->arena, return no_memory(&kernels->source->desc));
-    return compile_unit(kernels, kernels->fused_text, driver_version, many);
+    return compile_unit(kernels, peal_cuda_kernels_recorded_text(kernels), driver_version, many);
+}
+
+peal_status peal_cuda_kernels_bundle(peal_cuda_kernels *kernels, const peal_cuda_fused_calls *calls,
+                                     CUfunction *out)
+{
+    PEAL_ARENA_GUARD(kernels->arena, return no_memory(&kernels->source->desc));
+    kernels->bundle_text = peal_cuda_bundle_unit_print(kernels->source, calls, kernels->arena);
+    peal_status status = kernels->dry ? PEAL_STATUS_OK
+                                      : load_module(kernels, kernels->bundle_text,
+                                                    kernels->architecture, &kernels->bundle);
+    return status ? status : find_function(kernels, kernels->bundle, "peal_bundle", out);
 }
 
 CUdeviceptr peal_cuda_kernels_given_up(const peal_cuda_kernels *kernels)

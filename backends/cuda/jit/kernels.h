@@ -77,11 +77,15 @@ peal_status peal_cuda_kernels_round(peal_cuda_kernels *kernels, CUfunction *out,
 /* Mode fused: compiles and loads the persistent kernel, with what its slot of the graph calls. */
 peal_status peal_cuda_kernels_fused(peal_cuda_kernels *kernels, int slot,
                                     const peal_cuda_fused_calls *calls, CUfunction *out);
-/* The unit that was compiled for the first slot; NULL: none was. */
-const char *peal_cuda_kernels_fused_text(const peal_cuda_kernels *kernels);
-/* Compiles that unit into the cache, as for a driver of that version. many: beside others. */
-peal_status peal_cuda_kernels_compile_fused(const peal_cuda_kernels *kernels, int driver_version,
-                                            bool many);
+/* Mode graph, once: compiles and loads the kernel that runs bundles (device/bundle.h). */
+peal_status peal_cuda_kernels_bundle(peal_cuda_kernels *kernels, const peal_cuda_fused_calls *calls,
+                                     CUfunction *out);
+
+/* The unit that one of these two was given (of the first slot); NULL: none was. */
+const char *peal_cuda_kernels_recorded_text(const peal_cuda_kernels *kernels);
+/* Compiles it into the cache, as for a driver of that version. many: beside others. */
+peal_status peal_cuda_kernels_compile_recorded(const peal_cuda_kernels *kernels, int driver_version,
+                                               bool many);
 
 /* A 32-bit word in device memory that is set once a wait of these kernels has been given up: from
  * then on they store no flag. An abort that releases waits by other means stores 1 here first. */

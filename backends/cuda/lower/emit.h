@@ -44,6 +44,11 @@ unsigned peal_cuda_channel_bits(const peal_cuda_rank *rank, const peal_cuda_grou
  * send with them alone. */
 unsigned peal_cuda_group_boxes(const peal_cuda_group *group, unsigned boxes);
 
+/* The number by which the kernel of mode fused, or of a bundle, calls what runs a launch
+ * (peal_cuda_fused_number). function: the kernel; group: NULL if it is one of peal's own. */
+int peal_cuda_function_number(const peal_cuda_rank *rank, CUfunction function,
+                              const peal_launch *launch, const peal_cuda_group *group);
+
 /* Launches a group of the lane, the open or the deferred one, and empties it. */
 bool peal_cuda_flush_group(peal_cuda_rank *rank, peal_cuda_lane *lane, peal_cuda_group *group);
 

@@ -158,6 +158,22 @@ static void choose_copy_grid(peal_cuda_group *group, int sm_count)
     peal_cuda_remote_store_flags(group, false);
 }
 
+int peal_cuda_function_number(const peal_cuda_rank *rank, CUfunction function,
+                              const peal_launch *launch, const peal_cuda_group *group)
+{
+    if (!group || group->kind != PEAL_CUDA_GROUP_TASK) {
+        int number = 0;
+        while (peal_cuda_kernels_builtin(rank->plan->kernels, (peal_cuda_builtin)number) !=
+               function)
+            number++;
+        return number;
+    }
+    int number = rank->op[launch->op].kernel->number;
+    bool folds = group->task->kind == PEAL_TASK_KERNEL && group->task->reduction_count > 0;
+    return number +
+           (int)(folds && !group->partials ? PEAL_CUDA_FUSED_NO_REDUCTION : PEAL_CUDA_FUSED_FULL);
+}
+
 static bool launch_group(peal_cuda_rank *rank, peal_cuda_lane *lane, peal_cuda_group *group)
 {
     peal_cuda_plan *plan = rank->plan;

@@ -28,6 +28,8 @@ typedef enum peal_cuda_network {
 enum { PEAL_CUDA_FUSED_COPY_BYTES = 1 << 17 };
 /* Steps of a deep round, at most. */
 enum { PEAL_CUDA_DEEPEST = 63 };
+/* Blocks of a launch in a bundle, at most. */
+enum { PEAL_CUDA_BUNDLED_BLOCKS = 64 };
 
 typedef struct peal_cuda_options {
     peal_cuda_signal signal;
@@ -40,9 +42,11 @@ typedef struct peal_cuda_options {
     bool defers;         /* what nothing depends on yet may be deferred (defer.c) */
     bool launches_early; /* a kernel of a graph is launched while the one before still runs */
     int marks;           /* that the walk may be ahead of the device (lane.h) */
-    int steps;           /* the least number of steps in a graph; 0: not forced */
-    int deep; /* mode fused: most steps of a deep round (fused/deep.c); 1, 2: there are none;
-                 0: it is chosen */
+    int bundle; /* mode graph: the most blocks of a launch in a bundle (graph/bundle.c); 0: there
+                   are none; -1: it is chosen */
+    int steps;  /* the least number of steps in a graph; 0: not forced */
+    int deep;   /* mode fused: most steps of a deep round (fused/deep.c); 1, 2: there are none;
+                   0: it is chosen */
     const struct peal_cuda_dispatcher *dispatcher; /* mode fused (fused/dispatchers/) */
     int blocks;           /* mode fused: at most so many on an SM; 0: as many as it holds */
     int64_t plain_points; /* from so many points on, tiles that wait for nothing and send nothing

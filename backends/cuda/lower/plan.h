@@ -84,7 +84,7 @@ struct peal_cuda_plan {
     peal_device *device;
     peal_arena *arena;
     peal_cuda_kernels *kernels;
-    struct peal_cuda_ahead *ahead; /* while it is created, in mode fused (ahead.h); or NULL */
+    struct peal_cuda_ahead *ahead; /* while it is created, in graph and fused (ahead.h); or NULL */
     peal_cuda_options options;
     peal_cuda_rank *rank;
     int rank_count;

@@ -50,6 +50,14 @@ void peal_cuda_recording_begin(peal_cuda_plan *plan)
     plan->emission.epoch++;
 }
 
+/* What the sink has put off is captured before the lanes are joined. */
+static bool submit(peal_cuda_plan *plan)
+{
+    CUresult result = peal_cuda_sink_submit(plan);
+
+    return !result || peal_cuda_report_driver_error(plan, result, NULL, "the end of a recording");
+}
+
 static bool record_steps(peal_cuda_plan *plan, int64_t steps)
 {
     peal_cuda_recording_begin(plan);
@@ -58,7 +66,7 @@ static bool record_steps(peal_cuda_plan *plan, int64_t steps)
             return false;
     if (!peal_cuda_join_lanes(plan, true))
         return false;
-    bool ok = peal_cuda_run_steps(plan, steps);
+    bool ok = peal_cuda_run_steps(plan, steps) && submit(plan);
     /* Behind a failure, too: a capture ends joined. */
     return peal_cuda_join_lanes(plan, false) && ok &&
            (!plan->engine->end_round || plan->engine->end_round(plan));
@@ -265,6 +273,26 @@ static peal_status record_pieces(peal_cuda_plan *plan)
     return status;
 }
 
+/* Has the engine look at the steps of a period before they are recorded. */
+static peal_status look_at(peal_cuda_plan *plan)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+
+    if (!plan->engine->look_at)
+        return PEAL_STATUS_OK;
+    peal_cuda_counts_choose(plan, graphs->begin, graphs->period);
+    peal_cuda_walks_go_to(plan, graphs->begin);
+    plan->run->mailbox.recorded_slot = plan->run->mailbox.recorded_rows = 0;
+    graphs->sink.ops = plan->engine->look_at;
+    plan->emission.sink = &graphs->sink;
+    peal_cuda_recording_begin(plan);
+    bool ok = peal_cuda_run_steps(plan, graphs->period) && submit(plan);
+    plan->emission.sink = plan->stream_sink;
+    plan->emission.epoch++;
+    graphs->sink.ops = plan->engine->sink;
+    return ok ? plan->engine->looked_at(plan) : plan->emission.status;
+}
+
 /* Chooses K, and records it into each slot, then the pieces. */
 static peal_status choose_and_record(peal_cuda_plan *plan)
 {
@@ -288,6 +316,8 @@ static peal_status choose_and_record(peal_cuda_plan *plan)
         plan->rank[r].dry = true;
         plan->rank[r].stop_word = graphs->stops ? plan->rank[r].words + PEAL_CUDA_STOP_WORD : 0;
     }
+    if (!status)
+        status = look_at(plan);
     graphs->slots = 1;
     for (int slot = 0; slot < graphs->slots && !status; slot++) {
         status = build(plan, slot, graphs->begin, graphs->steps);

@@ -77,6 +77,7 @@ typedef struct peal_cuda_graphs {
     peal_cuda_sink sink;                 /* of emission, while steps are recorded */
     int64_t steps;                       /* K, the steps of a recording */
     int slots;                           /* buffer slots of rows, with a recording each: 1 or 2 */
+    struct peal_cuda_bundles *bundles;   /* mode graph (graph/bundle.h); or NULL */
     CUgraph graph[PEAL_CUDA_RECORDINGS]; /* by slot */
     CUgraphExec exec[PEAL_CUDA_RECORDINGS];
     peal_cuda_row *row[2]; /* by slot: the rows that a replay prints */

@@ -156,7 +156,8 @@ static inline bool peal_hooks_skip(const peal_backend_hooks *hooks, const peal_s
  * `tile` is the scheduler's. */
 #define PEAL_LOWERING_WORDS                                                                        \
     "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,until=unroll|while,plain=POINTS,"      \
-    "steps=N,deep=N,order=tiles|grid|tickets|paper,blocks=N,network=word|doorbell,tile=POINTS"
+    "steps=N,bundle=N,deep=N,order=tiles|grid|tickets|paper,blocks=N,network=word|doorbell,"       \
+    "tile=POINTS"
 
 /* What carries messages to other hosts, for a backend whose waits are the host's. In a channel by
  * a network `peer_segment` is a shadow: the receiver's memory from mailbox_offset on,

@@ -203,6 +203,9 @@ static void peal_follow_()
     if (follows_failure)
         peal_given_up = 1;
 }
+static void peal_follow_kernel_()
+{
+}
 #define PEAL_UNUSED_ __attribute__((unused))
 PEAL_UNUSED_ static unsigned peal_ld_acquire_gpu_(const unsigned *word)
 {

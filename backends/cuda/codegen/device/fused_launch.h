@@ -49,6 +49,14 @@ typedef struct peal_fused_partition {
     unsigned short range_first, range_count, range_behind, reserved;
 } peal_fused_partition;
 
+/* What lies behind each launch of a bundle (bundle.h): the partition is of all its blocks.
+ * next_whole: the function of the next one reads more of its launch than shapes do. */
+typedef struct peal_bundle_rest {
+    peal_fused_head head;
+    peal_fused_partition partition;
+    unsigned long long next_whole, unused; /* items are copied by 16 bytes */
+} peal_bundle_rest;
+
 /* A block or worker that a partition waits for, and by how many work items it may be behind. */
 typedef struct peal_fused_dependency {
     unsigned short block, behind;

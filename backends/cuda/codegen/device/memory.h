@@ -40,21 +40,28 @@ static __device__ __forceinline__ void peal_fence_acq_rel_gpu_()
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
-#if !defined(PEAL_COMMUNICATION_FREE) && !defined(PEAL_FUSED)
+#ifndef PEAL_COMMUNICATION_FREE
 /* In a kernel that was launched while the kernel before it still ran: waits until that one has
  * ended and all that it stored can be seen; from then on the kernel after this one may be launched.
  */
-static __device__ __forceinline__ void peal_follow_()
+static __device__ __forceinline__ void peal_follow_kernel_()
 {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
+#endif
+
+#if !defined(PEAL_COMMUNICATION_FREE) && !defined(PEAL_FUSED)
+static __device__ __forceinline__ void peal_follow_()
+{
+    peal_follow_kernel_();
+}
 #else
 /* Communication-free kernels begin when the kernel before has ended, so the compiler may treat what
- * they load as constant: that instruction in them would forbid it. In mode fused there is one
- * kernel. */
+ * they load as constant: those instructions in them would forbid it. In mode fused there is one
+ * kernel; that of a bundle follows another one once. */
 static __device__ __forceinline__ void peal_follow_()
 {
 }

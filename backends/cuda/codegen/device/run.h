@@ -53,9 +53,15 @@ static __device__ __forceinline__ unsigned peal_blocks_()
 }
 #endif
 
-/* Set once a wait was given up: from then on this module stores no flag. The host may set it. */
+/* Set once a wait was given up: from then on this module stores no flag. The host may set it. A
+ * bundle has that of the module whose launches it has. */
+#ifdef PEAL_BUNDLE
+__shared__ unsigned *peal_given_up_at_;
+#define peal_given_up (*peal_given_up_at_)
+#else
 extern "C" __device__ unsigned peal_given_up;
 __device__ unsigned peal_given_up;
+#endif
 
 enum {
     PEAL_EAGER_POLLS_ = 512, /* before a wait begins to sleep, and to leave the SM's cache alone */
@@ -67,7 +73,7 @@ enum {
  * others send is complete. */
 static __device__ __forceinline__ unsigned peal_has_given_up_()
 {
-#ifdef PEAL_FUSED
+#if defined(PEAL_FUSED) && !defined(PEAL_BUNDLE)
     return 0;
 #else
     return *(volatile unsigned *)&peal_given_up;

@@ -1,0 +1,470 @@
+/* Finds the launches of bundles, and keeps what their kernel reads.
+ *
+ * A node of a graph that has one block to run takes the time of its begin and end. Coarse levels of
+ * multigrid, scalars and reductions are made of such nodes. What follows another one on its lane is
+ * not launched at once but put into the lane's bundle. The bundle ends where anything else is put
+ * onto the lane: a larger kernel, a copy, an event that another lane waits for. So whatever a
+ * launch of it comes before or after, it still does.
+ *
+ * Which functions the kernel calls has to be known before it is compiled, so the first steps are
+ * looked at before any are captured. */
+#include "backends/cuda/graph/bundle.h"
+
+#include "backends/cuda/fused/fused.h"
+#include "backends/cuda/lower/emit.h"
+#include "backends/cuda/replay/replay.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A bundle of so many launches ends. Where there is memory for so many, 7 KiB each, no more bundles
+ * begin. */
+enum { MOST_LAUNCHES = 256, MOST_ITEMS = 1 << 14 };
+/* Unless --lower says: so many nodes of a step have to drop out, since another unit takes seconds
+ * to be compiled; and a launch has at most so many blocks (bench/EXPERIMENTS.md, "Bundles"). */
+enum { LEAST_SAVED = 8, MOST_BLOCKS = 2 };
+/* Of several blocks, which one block runs one after the other, each has few points. */
+enum { MOST_POINTS = 256 };
+/* Each is a function that takes the compiler a tenth of a second. Further ones are not bundled. */
+enum { MOST_SHAPES = 24 };
+
+typedef struct item {
+    peal_launch launch;
+    peal_bundle_rest rest;
+} item;
+
+_Static_assert(sizeof(item) == sizeof(peal_launch) + sizeof(peal_bundle_rest), "an item");
+
+/* Device memory for the items of some bundles of a recording. */
+typedef struct chunk {
+    struct chunk *next;
+    CUdeviceptr memory;
+    item *item; /* until they are copied there; then NULL, and nothing is added */
+    int count;
+} chunk;
+
+/* What a lane has put off. The first launch is kept as it would be launched alone. */
+typedef struct bundle {
+    item *item;
+    int count;
+    CUfunction function;
+    int threads[3];
+    bool has_group;
+} bundle;
+
+struct peal_cuda_bundles {
+    bundle (*of)[PEAL_CUDA_LANES]; /* by rank */
+    chunk *chunks;                 /* the latest first */
+    int items;                     /* that there is memory for */
+    bool looks;                    /* nothing is captured */
+    bool *is_called;               /* by function number: what the kernel has, */
+    int numbers;
+    peal_cuda_work_item *shape; /* and its shapes */
+    bool *is_used;              /* by shape: it is in a bundle of several */
+    int shapes;
+    /* Of the steps that were looked at: all launches, those in bundles of several, and the bundles.
+     */
+    int64_t launches, bundled, count;
+    CUfunction function; /* NULL: there are no bundles */
+};
+
+static bundle *bundle_of(const peal_cuda_rank *rank, const peal_cuda_lane *lane)
+{
+    return &rank->plan->graphs->bundles->of[rank->index][lane - rank->lane];
+}
+
+/* ---- what belongs to a bundle ---- */
+
+static int64_t points_of(const peal_launch *launch)
+{
+    int64_t points = 0;
+
+    for (int i = 0; i < launch->box_count; i++) {
+        const peal_launch_box *box = &launch->box[i];
+        int64_t here = 1;
+        for (int k = 0; k < PEAL_AXES; k++)
+            here *= box->hi[k] - box->lo[k];
+        points += here;
+    }
+    return points;
+}
+
+/* A task's launch as a work item of mode fused. */
+static void describe(const peal_cuda_rank *rank, const peal_cuda_kernel_launch *what,
+                     peal_cuda_work_item *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->launch = *what->launch;
+    out->number = peal_cuda_function_number(rank, what->function, what->launch, what->group);
+    out->blocks = what->blocks;
+    out->each = 1;
+    out->shape = -1;
+    out->schedule = rank->schedule;
+    out->partials = what->group->partials;
+    if (what->group->task->mergeable && rank->op[what->launch->op].kernel->shapes)
+        out->task = what->group->task;
+}
+
+/* Which shape the launch of a task has; -1: none that the kernel has or will have. */
+static int shape_of(const peal_cuda_rank *rank, const peal_cuda_kernel_launch *what)
+{
+    peal_cuda_plan *plan = rank->plan;
+    peal_cuda_bundles *bundles = plan->graphs->bundles;
+    peal_cuda_work_item described;
+    int shape = 0;
+
+    describe(rank, what, &described);
+    if (!peal_cuda_fused_can_shape(&described))
+        return -1;
+    while (shape < bundles->shapes &&
+           !peal_cuda_fused_is_same_shape(&bundles->shape[shape], &described))
+        shape++;
+    if (shape < bundles->shapes)
+        return shape;
+    if (!bundles->looks || shape == MOST_SHAPES)
+        return -1;
+    bundles->shape[bundles->shapes++] = described;
+    return shape;
+}
+
+/* Which function runs a launch in a bundle, if it is small enough that one block takes no longer
+ * for it than a node takes to begin and end; -1: none. */
+static int function_of(const peal_cuda_rank *rank, const peal_cuda_kernel_launch *what)
+{
+    const peal_cuda_group *group = what->group;
+    const peal_launch *launch = what->launch;
+    int asked = rank->plan->options.bundle, blocks = asked < 0 ? MOST_BLOCKS : asked;
+
+    if (what->blocks > (unsigned)blocks ||
+        what->threads[0] * what->threads[1] * what->threads[2] > PEAL_FUSED_THREADS)
+        return -1;
+    if (group && group->kind != PEAL_CUDA_GROUP_TASK)
+        return -1;
+    if (!group || group->task->kind != PEAL_TASK_KERNEL)
+        return what->blocks > 1 ? -1
+                                : peal_cuda_function_number(rank, what->function, launch, group);
+    if (group->communication_free || group->partials || launch->wait_count > 0 ||
+        launch->write_count > 0 || launch->remote_store_count > 0 || launch->list_count > 0 ||
+        (what->blocks > 1 && points_of(launch) > MOST_POINTS * (int64_t)what->blocks))
+        return -1;
+    int shape = shape_of(rank, what);
+    return shape < 0 ? -1 : PEAL_FUSED_SHAPES + shape;
+}
+
+static void call(peal_cuda_plan *plan, int number)
+{
+    peal_cuda_bundles *bundles = plan->graphs->bundles;
+
+    while (number >= bundles->numbers)
+        bundles->is_called = peal_arena_grow(plan->arena, bundles->is_called, &bundles->numbers,
+                                             sizeof(*bundles->is_called));
+    bundles->is_called[number] = true;
+}
+
+/* ---- putting off, and launching ---- */
+
+static void put(const peal_cuda_kernel_launch *what, int number, bundle *b)
+{
+    item *added = &b->item[b->count++];
+
+    if (b->count == 1) {
+        b->function = what->function;
+        memcpy(b->threads, what->threads, sizeof(b->threads));
+        b->has_group = what->group != NULL;
+    }
+    added->launch = *what->launch;
+    if (b->count > 1)
+        added[-1].rest.next_whole = number < PEAL_FUSED_SHAPES;
+    added->rest = (peal_bundle_rest){
+        .head = {.function = (unsigned)number, .blocks = what->blocks},
+        .partition = {.count = what->blocks, .stride = 1},
+    };
+}
+
+void peal_cuda_bundles_begin(peal_cuda_plan *plan)
+{
+    for (int r = 0; plan->graphs->bundles && r < plan->rank_count; r++)
+        for (int l = 0; l < PEAL_CUDA_LANES; l++)
+            plan->graphs->bundles->of[r][l].count = 0;
+}
+
+bool peal_cuda_bundle_take(peal_cuda_rank *rank, peal_cuda_lane *lane,
+                           const peal_cuda_kernel_launch *what)
+{
+    peal_cuda_bundles *bundles = rank->plan->graphs->bundles;
+
+    if (!bundles || (!bundles->looks && !bundles->function))
+        return false;
+    int number = function_of(rank, what);
+    bundle *b = bundle_of(rank, lane);
+    if (number < 0 || b->count == MOST_LAUNCHES ||
+        (b->count == 0 && bundles->items >= MOST_ITEMS) ||
+        (!bundles->looks && number < PEAL_FUSED_SHAPES &&
+         (number >= bundles->numbers || !bundles->is_called[number])))
+        return false;
+    if (!b->item)
+        b->item = PEAL_ARENA_ARRAY(rank->plan->arena, item, MOST_LAUNCHES);
+    put(what, number, b);
+    return true;
+}
+
+/* Room for so many items in one piece of device memory. */
+static CUresult find_room(peal_cuda_plan *plan, int count, chunk **out)
+{
+    peal_cuda_bundles *bundles = plan->graphs->bundles;
+
+    *out = bundles->chunks;
+    if (*out && (*out)->item && (*out)->count + count <= MOST_LAUNCHES)
+        return CUDA_SUCCESS;
+    chunk *made = PEAL_ARENA_NEW(plan->arena, chunk);
+    CUresult result = plan->driver->cuMemAlloc_(&made->memory, MOST_LAUNCHES * sizeof(item));
+    if (result)
+        return result;
+    made->next = bundles->chunks;
+    *out = bundles->chunks = made;
+    bundles->items += MOST_LAUNCHES;
+    made->item = malloc(MOST_LAUNCHES * sizeof(item));
+    return made->item ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult launch_together(peal_cuda_rank *rank, peal_cuda_lane *lane, const bundle *b,
+                                peal_cuda_bundle_launcher *launch)
+{
+    peal_cuda_plan *plan = rank->plan;
+    static const peal_cuda_group group; /* of ops, of which this kernel has several */
+    chunk *room = NULL;
+    CUresult result = find_room(plan, b->count, &room);
+
+    if (result)
+        return result;
+    peal_launch list;
+    memset(&list, 0, sizeof(list));
+    list.base[0] = room->memory + (size_t)room->count * sizeof(item);
+    list.argument[0].integer = b->count;
+    list.argument[1].integer = b->item[0].rest.head.function < PEAL_FUSED_SHAPES;
+    list.view[0] = peal_cuda_kernels_given_up(plan->kernels);
+    memcpy(room->item + room->count, b->item, (size_t)b->count * sizeof(item));
+    room->count += b->count;
+    return launch(rank, lane,
+                  &(peal_cuda_kernel_launch){.function = plan->graphs->bundles->function,
+                                             .blocks = 1,
+                                             .threads = {PEAL_FUSED_THREADS, 1, 1},
+                                             .launch = &list,
+                                             .group = &group});
+}
+
+static CUresult launch_alone(peal_cuda_rank *rank, peal_cuda_lane *lane, const bundle *b,
+                             peal_cuda_bundle_launcher *launch)
+{
+    static const peal_cuda_group group;
+
+    return launch(rank, lane,
+                  &(peal_cuda_kernel_launch){.function = b->function,
+                                             .blocks = b->item[0].rest.head.blocks,
+                                             .threads = {b->threads[0], b->threads[1],
+                                                         b->threads[2]},
+                                             .launch = &b->item[0].launch,
+                                             .group = b->has_group ? &group : NULL});
+}
+
+static void look_at(peal_cuda_plan *plan, const bundle *b)
+{
+    peal_cuda_bundles *bundles = plan->graphs->bundles;
+
+    if (b->count < 2)
+        return;
+    bundles->bundled += b->count;
+    bundles->count++;
+    for (int i = 0; i < b->count; i++) {
+        int number = (int)b->item[i].rest.head.function;
+        if (number < PEAL_FUSED_SHAPES)
+            call(plan, number);
+        else
+            bundles->is_used[number - PEAL_FUSED_SHAPES] = true;
+    }
+}
+
+CUresult peal_cuda_bundle_end(peal_cuda_rank *rank, peal_cuda_lane *lane,
+                              peal_cuda_bundle_launcher *launch)
+{
+    peal_cuda_bundles *bundles = rank->plan->graphs->bundles;
+    CUresult result = CUDA_SUCCESS;
+
+    if (!bundles || bundle_of(rank, lane)->count == 0)
+        return CUDA_SUCCESS;
+    bundle *b = bundle_of(rank, lane);
+    if (bundles->looks)
+        look_at(rank->plan, b);
+    else
+        result = b->count == 1 ? launch_alone(rank, lane, b, launch)
+                               : launch_together(rank, lane, b, launch);
+    b->count = 0;
+    return result;
+}
+
+/* ---- the sink that looks ---- */
+
+static CUresult look_at_launch(peal_cuda_rank *rank, peal_cuda_lane *lane,
+                               const peal_cuda_kernel_launch *what)
+{
+    if (rank->plan->graphs->bundles)
+        rank->plan->graphs->bundles->launches++;
+    if (peal_cuda_bundle_take(rank, lane, what))
+        return CUDA_SUCCESS;
+    CUresult result = peal_cuda_bundle_end(rank, lane, NULL);
+    if (!result)
+        peal_cuda_bundle_take(rank, lane, what); /* the bundle before was full */
+    return result;
+}
+
+static CUresult look_at_copy(peal_cuda_rank *rank, peal_cuda_lane *lane,
+                             const peal_device_piece *piece, CUdeviceptr to, CUdeviceptr from)
+{
+    (void)piece, (void)to, (void)from;
+    return peal_cuda_bundle_end(rank, lane, NULL);
+}
+
+static CUresult look_at_write(peal_cuda_rank *rank, peal_cuda_lane *lane, CUdeviceptr word,
+                              uint64_t value)
+{
+    (void)word, (void)value;
+    return peal_cuda_bundle_end(rank, lane, NULL);
+}
+
+static CUresult look_at_wait(peal_cuda_rank *rank, peal_cuda_lane *lane, int op, CUdeviceptr word,
+                             uint64_t value)
+{
+    (void)op, (void)word, (void)value;
+    return peal_cuda_bundle_end(rank, lane, NULL);
+}
+
+static CUresult look_at_event(peal_cuda_rank *rank, peal_cuda_lane *lane, CUevent event)
+{
+    (void)event;
+    return peal_cuda_bundle_end(rank, lane, NULL);
+}
+
+static CUresult look_at_call(peal_cuda_rank *rank, peal_cuda_lane *lane,
+                             const peal_schedule_task *task, peal_call *application,
+                             peal_status *status)
+{
+    (void)task, (void)application, (void)status;
+    return peal_cuda_bundle_end(rank, lane, NULL);
+}
+
+static CUresult end_all(peal_cuda_plan *plan)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    for (int r = 0; r < plan->rank_count; r++)
+        for (int l = 0; l < plan->rank[r].lanes && !result; l++)
+            result = peal_cuda_bundle_end(&plan->rank[r], &plan->rank[r].lane[l], NULL);
+    return result;
+}
+
+const struct peal_cuda_sink_ops peal_cuda_bundle_look = {
+    .launch = look_at_launch,
+    .copy = look_at_copy,
+    .write_word = look_at_write,
+    .wait_word = look_at_wait,
+    .submit = end_all,
+    .record = look_at_event,
+    .wait_event = look_at_event,
+    .call = look_at_call,
+};
+
+/* ---- creation ---- */
+
+void peal_cuda_bundles_create(peal_cuda_plan *plan)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+
+    if (plan->options.bundle == 0 || !peal_cuda_fused_compiles(plan->device->major * 10))
+        return;
+    graphs->bundles = PEAL_ARENA_NEW(plan->arena, peal_cuda_bundles);
+    graphs->bundles->of =
+        (bundle(*)[PEAL_CUDA_LANES])PEAL_ARENA_ARRAY(plan->arena, bundle,
+                                                     plan->rank_count * PEAL_CUDA_LANES);
+    graphs->bundles->looks = true;
+    graphs->bundles->shape = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_work_item, MOST_SHAPES);
+    graphs->bundles->is_used = PEAL_ARENA_ARRAY(plan->arena, bool, MOST_SHAPES);
+}
+
+/* Prints the shapes that bundles have; the others are forgotten. */
+static const char *print_shapes(peal_cuda_plan *plan)
+{
+    peal_cuda_bundles *bundles = plan->graphs->bundles;
+    peal_cuda_fused rank = {.item = bundles->shape};
+    peal_cuda_fused_kernel kernel = {.rank = &rank, .is_never_staged = true};
+
+    for (int i = 0; i < bundles->shapes; i++)
+        if (bundles->is_used[i])
+            bundles->shape[rank.count++] = bundles->shape[i];
+    bundles->shapes = rank.count;
+    return peal_cuda_fused_shape(&kernel, 1, plan->device, plan->arena);
+}
+
+peal_status peal_cuda_bundles_looked_at(peal_cuda_plan *plan)
+{
+    peal_cuda_bundles *bundles = plan->graphs->bundles;
+
+    if (!bundles)
+        return PEAL_STATUS_OK;
+    bundles->looks = false;
+    int64_t least =
+        plan->options.bundle < 0 ? LEAST_SAVED * plan->graphs->period * plan->rank_count : 1;
+    if (bundles->bundled - bundles->count < least)
+        return PEAL_STATUS_OK;
+    const char *shapes = print_shapes(plan);
+    const peal_cuda_fused_calls calls = {.shapes = shapes,
+                                         .shape_count = bundles->shapes,
+                                         .is_called = bundles->is_called,
+                                         .numbers = bundles->numbers};
+    int from = peal_diagnostics_count(plan->desc.diagnostics);
+    if (peal_cuda_kernels_bundle(plan->kernels, &calls, &bundles->function)) {
+        peal_diagnostics_take_back(plan->desc.diagnostics, from); /* there are none, then */
+        bundles->function = NULL;
+    }
+    return PEAL_STATUS_OK;
+}
+
+void peal_cuda_bundles_note(const peal_cuda_plan *plan, size_t bytes, char *note)
+{
+    const peal_cuda_bundles *bundles = plan->graphs ? plan->graphs->bundles : NULL;
+
+    if (bundles && bundles->function)
+        snprintf(note, bytes,
+                 "bundles: of %lld launches of %lld step%s %lld run in %lld kernels of one block",
+                 (long long)bundles->launches, (long long)plan->graphs->period,
+                 plan->graphs->period == 1 ? "" : "s", (long long)bundles->bundled,
+                 (long long)bundles->count);
+}
+
+CUresult peal_cuda_bundles_upload(peal_cuda_plan *plan)
+{
+    CUresult result = CUDA_SUCCESS;
+    bool any = false;
+
+    for (chunk *c = plan->graphs->bundles ? plan->graphs->bundles->chunks : NULL; c && !result;
+         c = c->next) {
+        if (c->count > 0 && c->item)
+            result =
+                plan->driver->cuMemcpyHtoD_(c->memory, c->item, (size_t)c->count * sizeof(item));
+        any |= c->item != NULL;
+        free(c->item);
+        c->item = NULL;
+    }
+    /* A copy returns once it has been staged, and the plan's streams are not ordered behind it. */
+    return any && !result ? plan->driver->cuCtxSynchronize_() : result;
+}
+
+void peal_cuda_bundles_destroy(peal_cuda_plan *plan)
+{
+    peal_cuda_bundles *bundles = plan->graphs ? plan->graphs->bundles : NULL;
+
+    for (chunk *c = bundles ? bundles->chunks : NULL; c; c = c->next) {
+        free(c->item);
+        plan->driver->cuMemFree_(c->memory);
+    }
+}
