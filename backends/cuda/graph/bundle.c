@@ -129,7 +129,8 @@ static int shape_of(const peal_cuda_rank *rank, const peal_cuda_kernel_launch *w
 }
 
 /* Which function runs a launch in a bundle, if it is small enough that one block takes no longer
- * for it than a node takes to begin and end; -1: none. */
+ * for it than a node takes to begin and end; -1: none. Of tasks only launches that neither wait nor
+ * send: shapes leave that to a dispatcher. */
 static int function_of(const peal_cuda_rank *rank, const peal_cuda_kernel_launch *what)
 {
     const peal_cuda_group *group = what->group;

@@ -3,9 +3,10 @@
  * a kernel and the begin of the next one (bench/EXPERIMENTS.md, "Bundles").
  *
  * Its unit is like that of mode fused. Tasks are run by functions whose shape the compiler knows
- * (shaped.h); these neither wait for messages nor send any. All that they load and store goes
- * through the cache of one SM, so a barrier orders it. The next launch is copied to shared memory
- * while one runs.
+ * (shaped.h); these neither wait for messages nor send any. Folds, scalars and rows read all of
+ * their launch, and wait and send by themselves. What items load and store goes through the cache
+ * of one SM, so a barrier orders it; flags between devices are as in other modes (run.h). The next
+ * launch is copied to shared memory while one runs.
  *
  * The kernel's own launch has the address of the first item in base[0], how many there are in
  * argument[0].integer, `next_whole` of the first in argument[1].integer, and in view[0] where
