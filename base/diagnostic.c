@@ -270,7 +270,8 @@ bool peal_code_is_warning(peal_code code)
                                          PEAL_E_UNKNOWN_ENVIRONMENT_VARIABLE,
                                          PEAL_E_STARTED_WITHOUT_PMIX,
                                          PEAL_E_TUNING_NOT_SAVED,
-                                         PEAL_E_NO_WHILE_NODE};
+                                         PEAL_E_NO_WHILE_NODE,
+                                         PEAL_E_NO_BUNDLES};
     for (size_t i = 0; i < sizeof(warnings) / sizeof(warnings[0]); i++)
         if (warnings[i] == code)
             return true;

@@ -80,7 +80,8 @@ static peal_status compile_all(const peal_backend_desc *desc, peal_arena *arena)
     PEAL_ARENA_GUARD(arena, return no_memory(desc));
     peal_status status = PEAL_STATUS_OK;
 
-    if (desc->mode == PEAL_MODE_FUSED || desc->mode == PEAL_MODE_GRAPH) /* it takes the longest */
+    /* First what takes the longest: the unit of the persistent kernel, or of bundles. */
+    if (desc->mode == PEAL_MODE_FUSED || desc->mode == PEAL_MODE_GRAPH)
         status = peal_cuda_dry_plan_compile(desc, true, arena);
     return status ? status : compile_kernels(desc);
 }

@@ -44,13 +44,18 @@ typedef struct chunk {
     int count;
 } chunk;
 
-/* What a lane has put off. The first launch is kept as it would be launched alone. */
-typedef struct bundle {
-    item *item;
-    int count;
+/* What a launch has beside its item, if it is launched alone after all. */
+typedef struct alone {
     CUfunction function;
     int threads[3];
     bool has_group;
+} alone;
+
+/* What a lane has put off. */
+typedef struct bundle {
+    item *item;
+    alone *alone;
+    int count;
 } bundle;
 
 struct peal_cuda_bundles {
@@ -165,15 +170,20 @@ static void call(peal_cuda_plan *plan, int number)
 
 /* ---- putting off, and launching ---- */
 
+static void warn(peal_cuda_plan *plan, const char *why)
+{
+    peal_warn(plan->desc.diagnostics, PEAL_E_NO_BUNDLES, PEAL_CUDA_NOWHERE,
+              "--lower bundle=0 does not try it", "small launches are not bundled: %s", why);
+}
+
 static void put(const peal_cuda_kernel_launch *what, int number, bundle *b)
 {
+    alone *how = &b->alone[b->count];
     item *added = &b->item[b->count++];
 
-    if (b->count == 1) {
-        b->function = what->function;
-        memcpy(b->threads, what->threads, sizeof(b->threads));
-        b->has_group = what->group != NULL;
-    }
+    how->function = what->function;
+    memcpy(how->threads, what->threads, sizeof(how->threads));
+    how->has_group = what->group != NULL;
     added->launch = *what->launch;
     if (b->count > 1)
         added[-1].rest.next_whole = number < PEAL_FUSED_SHAPES;
@@ -190,13 +200,10 @@ void peal_cuda_bundles_begin(peal_cuda_plan *plan)
             plan->graphs->bundles->of[r][l].count = 0;
 }
 
-bool peal_cuda_bundle_take(peal_cuda_rank *rank, peal_cuda_lane *lane,
-                           const peal_cuda_kernel_launch *what)
+/* Whether a launch has been put into the lane's bundle. If not, nothing has changed. */
+static bool take(peal_cuda_rank *rank, peal_cuda_lane *lane, const peal_cuda_kernel_launch *what)
 {
     peal_cuda_bundles *bundles = rank->plan->graphs->bundles;
-
-    if (!bundles || (!bundles->looks && !bundles->function))
-        return false;
     int number = function_of(rank, what);
     bundle *b = bundle_of(rank, lane);
     if (number < 0 || b->count == MOST_LAUNCHES ||
@@ -204,42 +211,44 @@ bool peal_cuda_bundle_take(peal_cuda_rank *rank, peal_cuda_lane *lane,
         (!bundles->looks && number < PEAL_FUSED_SHAPES &&
          (number >= bundles->numbers || !bundles->is_called[number])))
         return false;
-    if (!b->item)
+    if (!b->item) {
         b->item = PEAL_ARENA_ARRAY(rank->plan->arena, item, MOST_LAUNCHES);
+        b->alone = PEAL_ARENA_ARRAY(rank->plan->arena, alone, MOST_LAUNCHES);
+    }
     put(what, number, b);
     return true;
 }
 
-/* Room for so many items in one piece of device memory. */
-static CUresult find_room(peal_cuda_plan *plan, int count, chunk **out)
+/* Room for so many items in one piece of device memory. NULL: there is none, and no further bundle
+ * begins. */
+static chunk *find_room(peal_cuda_plan *plan, int count)
 {
     peal_cuda_bundles *bundles = plan->graphs->bundles;
+    chunk *latest = bundles->chunks;
 
-    *out = bundles->chunks;
-    if (*out && (*out)->item && (*out)->count + count <= MOST_LAUNCHES)
-        return CUDA_SUCCESS;
+    if (latest && latest->item && latest->count + count <= MOST_LAUNCHES)
+        return latest;
     chunk *made = PEAL_ARENA_NEW(plan->arena, chunk);
-    CUresult result = plan->driver->cuMemAlloc_(&made->memory, MOST_LAUNCHES * sizeof(item));
-    if (result)
-        return result;
-    made->next = bundles->chunks;
-    *out = bundles->chunks = made;
-    bundles->items += MOST_LAUNCHES;
     made->item = malloc(MOST_LAUNCHES * sizeof(item));
-    return made->item ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!made->item || plan->driver->cuMemAlloc_(&made->memory, MOST_LAUNCHES * sizeof(item))) {
+        free(made->item);
+        bundles->items = MOST_ITEMS;
+        warn(plan, "the device has no memory for more of them");
+        return NULL;
+    }
+    made->next = bundles->chunks;
+    bundles->chunks = made;
+    bundles->items += MOST_LAUNCHES;
+    return made;
 }
 
 static CUresult launch_together(peal_cuda_rank *rank, peal_cuda_lane *lane, const bundle *b,
-                                peal_cuda_bundle_launcher *launch)
+                                chunk *room, peal_cuda_bundle_launcher *launch)
 {
     peal_cuda_plan *plan = rank->plan;
     static const peal_cuda_group group; /* of ops, of which this kernel has several */
-    chunk *room = NULL;
-    CUresult result = find_room(plan, b->count, &room);
-
-    if (result)
-        return result;
     peal_launch list;
+
     memset(&list, 0, sizeof(list));
     list.base[0] = room->memory + (size_t)room->count * sizeof(item);
     list.argument[0].integer = b->count;
@@ -259,14 +268,19 @@ static CUresult launch_alone(peal_cuda_rank *rank, peal_cuda_lane *lane, const b
                              peal_cuda_bundle_launcher *launch)
 {
     static const peal_cuda_group group;
+    CUresult result = CUDA_SUCCESS;
 
-    return launch(rank, lane,
-                  &(peal_cuda_kernel_launch){.function = b->function,
-                                             .blocks = b->item[0].rest.head.blocks,
-                                             .threads = {b->threads[0], b->threads[1],
-                                                         b->threads[2]},
-                                             .launch = &b->item[0].launch,
-                                             .group = b->has_group ? &group : NULL});
+    for (int i = 0; i < b->count && !result; i++) {
+        const alone *how = &b->alone[i];
+        result = launch(rank, lane,
+                        &(peal_cuda_kernel_launch){.function = how->function,
+                                                   .blocks = b->item[i].rest.head.blocks,
+                                                   .threads = {how->threads[0], how->threads[1],
+                                                               how->threads[2]},
+                                                   .launch = &b->item[i].launch,
+                                                   .group = how->has_group ? &group : NULL});
+    }
+    return result;
 }
 
 static void look_at(peal_cuda_plan *plan, const bundle *b)
@@ -295,85 +309,37 @@ CUresult peal_cuda_bundle_end(peal_cuda_rank *rank, peal_cuda_lane *lane,
     if (!bundles || bundle_of(rank, lane)->count == 0)
         return CUDA_SUCCESS;
     bundle *b = bundle_of(rank, lane);
+    chunk *room = !bundles->looks && b->count > 1 ? find_room(rank->plan, b->count) : NULL;
     if (bundles->looks)
         look_at(rank->plan, b);
     else
-        result = b->count == 1 ? launch_alone(rank, lane, b, launch)
-                               : launch_together(rank, lane, b, launch);
+        result = room ? launch_together(rank, lane, b, room, launch)
+                      : launch_alone(rank, lane, b, launch);
     b->count = 0;
     return result;
 }
 
-/* ---- the sink that looks ---- */
-
-static CUresult look_at_launch(peal_cuda_rank *rank, peal_cuda_lane *lane,
-                               const peal_cuda_kernel_launch *what)
+CUresult peal_cuda_bundle_or_launch(peal_cuda_rank *rank, peal_cuda_lane *lane,
+                                    const peal_cuda_kernel_launch *what,
+                                    peal_cuda_bundle_launcher *launch)
 {
-    if (rank->plan->graphs->bundles)
-        rank->plan->graphs->bundles->launches++;
-    if (peal_cuda_bundle_take(rank, lane, what))
+    peal_cuda_bundles *bundles = rank->plan->graphs->bundles;
+
+    if (!bundles || (!bundles->looks && !bundles->function))
+        return launch(rank, lane, what);
+    bundles->launches += bundles->looks;
+    if (take(rank, lane, what))
         return CUDA_SUCCESS;
-    CUresult result = peal_cuda_bundle_end(rank, lane, NULL);
-    if (!result)
-        peal_cuda_bundle_take(rank, lane, what); /* the bundle before was full */
-    return result;
+    CUresult result = peal_cuda_bundle_end(rank, lane, launch);
+    if (result || take(rank, lane, what) /* the one before was full */ || bundles->looks)
+        return result;
+    return launch(rank, lane, what);
 }
 
-static CUresult look_at_copy(peal_cuda_rank *rank, peal_cuda_lane *lane,
-                             const peal_device_piece *piece, CUdeviceptr to, CUdeviceptr from)
+bool peal_cuda_bundles_look(const peal_cuda_plan *plan)
 {
-    (void)piece, (void)to, (void)from;
-    return peal_cuda_bundle_end(rank, lane, NULL);
+    return plan->graphs->bundles && plan->graphs->bundles->looks;
 }
-
-static CUresult look_at_write(peal_cuda_rank *rank, peal_cuda_lane *lane, CUdeviceptr word,
-                              uint64_t value)
-{
-    (void)word, (void)value;
-    return peal_cuda_bundle_end(rank, lane, NULL);
-}
-
-static CUresult look_at_wait(peal_cuda_rank *rank, peal_cuda_lane *lane, int op, CUdeviceptr word,
-                             uint64_t value)
-{
-    (void)op, (void)word, (void)value;
-    return peal_cuda_bundle_end(rank, lane, NULL);
-}
-
-static CUresult look_at_event(peal_cuda_rank *rank, peal_cuda_lane *lane, CUevent event)
-{
-    (void)event;
-    return peal_cuda_bundle_end(rank, lane, NULL);
-}
-
-static CUresult look_at_call(peal_cuda_rank *rank, peal_cuda_lane *lane,
-                             const peal_schedule_task *task, peal_call *application,
-                             peal_status *status)
-{
-    (void)task, (void)application, (void)status;
-    return peal_cuda_bundle_end(rank, lane, NULL);
-}
-
-static CUresult end_all(peal_cuda_plan *plan)
-{
-    CUresult result = CUDA_SUCCESS;
-
-    for (int r = 0; r < plan->rank_count; r++)
-        for (int l = 0; l < plan->rank[r].lanes && !result; l++)
-            result = peal_cuda_bundle_end(&plan->rank[r], &plan->rank[r].lane[l], NULL);
-    return result;
-}
-
-const struct peal_cuda_sink_ops peal_cuda_bundle_look = {
-    .launch = look_at_launch,
-    .copy = look_at_copy,
-    .write_word = look_at_write,
-    .wait_word = look_at_wait,
-    .submit = end_all,
-    .record = look_at_event,
-    .wait_event = look_at_event,
-    .call = look_at_call,
-};
 
 /* ---- creation ---- */
 
@@ -406,12 +372,24 @@ static const char *print_shapes(peal_cuda_plan *plan)
     return peal_cuda_fused_shape(&kernel, 1, plan->device, plan->arena);
 }
 
-peal_status peal_cuda_bundles_looked_at(peal_cuda_plan *plan)
+/* What was reported from `from` on. Without bundles each launch is a node of its own. */
+static void turn_into_warning(peal_cuda_plan *plan, int from)
+{
+    peal_diagnostics *list = plan->desc.diagnostics;
+    const char *error =
+        from < peal_diagnostics_count(list) ? peal_diagnostics_at(list, from)->message : "";
+    char why[256];
+
+    snprintf(why, sizeof(why), "their kernel cannot be had (%.*s)", (int)strcspn(error, "\n"),
+             error);
+    peal_diagnostics_take_back(list, from);
+    warn(plan, why);
+}
+
+peal_status peal_cuda_bundles_looked(peal_cuda_plan *plan)
 {
     peal_cuda_bundles *bundles = plan->graphs->bundles;
 
-    if (!bundles)
-        return PEAL_STATUS_OK;
     bundles->looks = false;
     int64_t least =
         plan->options.bundle < 0 ? LEAST_SAVED * plan->graphs->period * plan->rank_count : 1;
@@ -424,8 +402,8 @@ peal_status peal_cuda_bundles_looked_at(peal_cuda_plan *plan)
                                          .numbers = bundles->numbers};
     int from = peal_diagnostics_count(plan->desc.diagnostics);
     if (peal_cuda_kernels_bundle(plan->kernels, &calls, &bundles->function)) {
-        peal_diagnostics_take_back(plan->desc.diagnostics, from); /* there are none, then */
         bundles->function = NULL;
+        turn_into_warning(plan, from);
     }
     return PEAL_STATUS_OK;
 }

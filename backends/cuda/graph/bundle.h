@@ -7,24 +7,23 @@
 
 typedef struct peal_cuda_bundles peal_cuda_bundles;
 
-/* A sink that captures nothing: it finds what bundles would have. */
-extern const struct peal_cuda_sink_ops peal_cuda_bundle_look;
-
 /* Called when the number of steps is chosen: from now on launches are put into bundles, if the plan
  * may have any. What looked for them before is forgotten. */
 void peal_cuda_bundles_create(peal_cuda_plan *plan);
-/* Called behind the steps that peal_cuda_bundle_look has looked at: compiles the kernel of bundles,
- * if they are worth it. */
-peal_status peal_cuda_bundles_looked_at(peal_cuda_plan *plan);
+/* Whether steps are emitted only to find what bundles would have: nothing is captured. */
+bool peal_cuda_bundles_look(const peal_cuda_plan *plan);
+/* Called behind these steps: compiles the kernel of bundles, if they are worth it. */
+peal_status peal_cuda_bundles_looked(peal_cuda_plan *plan);
 
 /* At the begin of a recording: nothing is put off. */
 void peal_cuda_bundles_begin(peal_cuda_plan *plan);
-/* Whether a launch has been put into the lane's bundle. If not, nothing has changed. */
-bool peal_cuda_bundle_take(peal_cuda_rank *rank, peal_cuda_lane *lane,
-                           const peal_cuda_kernel_launch *what);
-/* How bundles are launched: as any kernel of the lane. */
+/* How bundles, and launches that no bundle has, are launched: as any kernel of the lane. */
 typedef CUresult peal_cuda_bundle_launcher(peal_cuda_rank *rank, peal_cuda_lane *lane,
                                            const peal_cuda_kernel_launch *what);
+/* Puts a launch into the lane's bundle, or launches it. */
+CUresult peal_cuda_bundle_or_launch(peal_cuda_rank *rank, peal_cuda_lane *lane,
+                                    const peal_cuda_kernel_launch *what,
+                                    peal_cuda_bundle_launcher *launch);
 /* Launches what the lane's bundle has, if anything. Call it before anything else is put onto the
  * lane. */
 CUresult peal_cuda_bundle_end(peal_cuda_rank *rank, peal_cuda_lane *lane,

@@ -39,10 +39,18 @@ static CUresult launch_now(peal_cuda_rank *rank, peal_cuda_lane *lane,
     return peal_cuda_stream_launch(rank, lane, what);
 }
 
-/* A lane's bundle ends before anything else is put onto the lane. */
-static CUresult end_bundle(peal_cuda_rank *rank, peal_cuda_lane *lane)
+static CUresult launch(peal_cuda_rank *rank, peal_cuda_lane *lane,
+                       const peal_cuda_kernel_launch *what)
 {
-    return peal_cuda_bundle_end(rank, lane, launch_now);
+    return peal_cuda_bundle_or_launch(rank, lane, what, launch_now);
+}
+
+/* A lane's bundle ends before anything else is put onto the lane. Whether that is captured: not
+ * while bundles are looked for. */
+static bool may_put(peal_cuda_rank *rank, peal_cuda_lane *lane, CUresult *result)
+{
+    *result = peal_cuda_bundle_end(rank, lane, launch_now);
+    return !*result && !peal_cuda_bundles_look(rank->plan);
 }
 
 static CUresult end_bundles(peal_cuda_plan *plan)
@@ -51,65 +59,58 @@ static CUresult end_bundles(peal_cuda_plan *plan)
 
     for (int r = 0; r < plan->rank_count; r++)
         for (int l = 0; l < plan->rank[r].lanes && !result; l++)
-            result = end_bundle(&plan->rank[r], &plan->rank[r].lane[l]);
+            result = peal_cuda_bundle_end(&plan->rank[r], &plan->rank[r].lane[l], launch_now);
     return result;
-}
-
-static CUresult launch(peal_cuda_rank *rank, peal_cuda_lane *lane,
-                       const peal_cuda_kernel_launch *what)
-{
-    if (peal_cuda_bundle_take(rank, lane, what))
-        return CUDA_SUCCESS;
-    CUresult result = end_bundle(rank, lane);
-    if (result || peal_cuda_bundle_take(rank, lane, what)) /* the one before was full */
-        return result;
-    return launch_now(rank, lane, what);
 }
 
 static CUresult copy(peal_cuda_rank *rank, peal_cuda_lane *lane, const peal_device_piece *piece,
                      CUdeviceptr to, CUdeviceptr from)
 {
-    CUresult result = end_bundle(rank, lane);
+    CUresult result;
 
-    return result ? result : peal_cuda_stream_copy(rank, lane, piece, to, from);
+    return may_put(rank, lane, &result) ? peal_cuda_stream_copy(rank, lane, piece, to, from)
+                                        : result;
 }
 
 static CUresult write_word(peal_cuda_rank *rank, peal_cuda_lane *lane, CUdeviceptr word,
                            uint64_t value)
 {
-    CUresult result = end_bundle(rank, lane);
+    CUresult result;
 
-    return result ? result : peal_cuda_stream_write_word(rank, lane, word, value);
+    return may_put(rank, lane, &result) ? peal_cuda_stream_write_word(rank, lane, word, value)
+                                        : result;
 }
 
 static CUresult wait_word(peal_cuda_rank *rank, peal_cuda_lane *lane, int op, CUdeviceptr word,
                           uint64_t value)
 {
-    CUresult result = end_bundle(rank, lane);
+    CUresult result;
 
-    return result ? result : peal_cuda_stream_wait_word(rank, lane, op, word, value);
+    return may_put(rank, lane, &result) ? peal_cuda_stream_wait_word(rank, lane, op, word, value)
+                                        : result;
 }
 
 static CUresult record(peal_cuda_rank *rank, peal_cuda_lane *lane, CUevent event)
 {
-    CUresult result = end_bundle(rank, lane);
+    CUresult result;
 
-    return result ? result : peal_cuda_stream_record(rank, lane, event);
+    return may_put(rank, lane, &result) ? peal_cuda_stream_record(rank, lane, event) : result;
 }
 
 static CUresult wait_event(peal_cuda_rank *rank, peal_cuda_lane *lane, CUevent event)
 {
-    CUresult result = end_bundle(rank, lane);
+    CUresult result;
 
-    return result ? result : peal_cuda_stream_wait_event(rank, lane, event);
+    return may_put(rank, lane, &result) ? peal_cuda_stream_wait_event(rank, lane, event) : result;
 }
 
 static CUresult call(peal_cuda_rank *rank, peal_cuda_lane *lane, const peal_schedule_task *task,
                      peal_call *what, peal_status *status)
 {
-    CUresult result = end_bundle(rank, lane);
+    CUresult result;
 
-    return result ? result : peal_cuda_stream_call(rank, lane, task, what, status);
+    return may_put(rank, lane, &result) ? peal_cuda_stream_call(rank, lane, task, what, status)
+                                        : result;
 }
 
 /* The driver's assignment of branches to queues is undocumented: an edge leads from each kernel
@@ -120,9 +121,8 @@ static CUresult flags_written(peal_cuda_rank *rank, peal_cuda_lane *lane)
 
     if (!plan->keeps_order)
         return CUDA_SUCCESS;
-    CUresult result = end_bundle(rank, lane);
     lane->sent = ++plan->emission.sends;
-    return result ? result : plan->driver->cuEventRecord_(lane->sent_event, lane->stream);
+    return record(rank, lane, lane->sent_event);
 }
 
 static CUresult follow_flags(peal_cuda_rank *rank, peal_cuda_lane *mine)
@@ -212,8 +212,8 @@ const struct peal_cuda_engine peal_cuda_graph_engine = {
     .has_pieces = true,
     .reports = REPORTS,
     .settle = settle,
-    .look_at = &peal_cuda_bundle_look,
-    .looked_at = peal_cuda_bundles_looked_at,
+    .looks = peal_cuda_bundles_look,
+    .looked = peal_cuda_bundles_looked,
     .begin = begin,
     .end_round = peal_cuda_conditional_end_round,
     .end = end,

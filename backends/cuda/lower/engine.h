@@ -33,10 +33,11 @@ struct peal_cuda_engine {
     bool (*shorten_period)(peal_cuda_plan *plan);
     /* Called when the number of steps has been chosen. NULL: nothing is to be done. */
     peal_status (*settle)(peal_cuda_plan *plan);
-    /* Called in front of recordings, with the sink that looks at the first steps of one: emission
-     * puts a period of them there, then `looked_at` is called. NULL: nothing is looked at. */
-    const struct peal_cuda_sink_ops *look_at;
-    peal_status (*looked_at)(peal_cuda_plan *plan);
+    /* Whether the engine looks at steps before they are recorded. While it does, a period of them
+     * is emitted to its sink, which puts nothing anywhere; then `looked` is called. NULL: it does
+     * not. */
+    bool (*looks)(const peal_cuda_plan *plan);
+    peal_status (*looked)(peal_cuda_plan *plan);
     /* Begin and end a recording. slot 0 or 1: the buffer slot of the rows that it prints; above: of
      * a piece, which prints none. */
     CUresult (*begin)(peal_cuda_plan *plan, int slot);

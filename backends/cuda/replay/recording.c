@@ -278,19 +278,17 @@ static peal_status look_at(peal_cuda_plan *plan)
 {
     peal_cuda_graphs *graphs = plan->graphs;
 
-    if (!plan->engine->look_at)
+    if (!plan->engine->looks || !plan->engine->looks(plan))
         return PEAL_STATUS_OK;
     peal_cuda_counts_choose(plan, graphs->begin, graphs->period);
     peal_cuda_walks_go_to(plan, graphs->begin);
     plan->run->mailbox.recorded_slot = plan->run->mailbox.recorded_rows = 0;
-    graphs->sink.ops = plan->engine->look_at;
     plan->emission.sink = &graphs->sink;
     peal_cuda_recording_begin(plan);
     bool ok = peal_cuda_run_steps(plan, graphs->period) && submit(plan);
     plan->emission.sink = plan->stream_sink;
     plan->emission.epoch++;
-    graphs->sink.ops = plan->engine->sink;
-    return ok ? plan->engine->looked_at(plan) : plan->emission.status;
+    return ok ? plan->engine->looked(plan) : plan->emission.status;
 }
 
 /* Chooses K, and records it into each slot, then the pieces. */
