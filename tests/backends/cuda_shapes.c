@@ -198,6 +198,26 @@ static void what_no_launch_calls_is_not_compiled(void **state)
     forget(&out);
 }
 
+/* A loop over tiles is most of what there is to compile: boxes with the same tiles share one, where
+ * few work items have the shape even with boxes of other counts. Who sends is still told apart. */
+static void boxes_with_the_same_tiles_share_a_loop(void **state)
+{
+    static const char *const seldom[MOST_SETS] = {NULL}, *const each[MOST_SETS] = {"report=1"};
+    (void)state;
+    unit out = unit_of("samples/jacobi2d/jacobi2d.yaml", 2, seldom, false);
+
+    assert_non_null(strstr(out.text, "    peal_tiles_1<peal_boxes_0_0_>(launch, blocks);"));
+    assert_null(strstr(out.text, "    peal_tiles_1<peal_box_0_"));
+    assert_non_null(strstr(out.text, "peal_shaped_count_<peal_box_0_1_>(blocks)"));
+    assert_non_null(strstr(out.text, "peal_tiles_1_no_reduction<peal_boxes_1_0_>(launch, blocks)"));
+    assert_non_null(strstr(out.text, "peal_tiles_1_no_reduction<peal_box_1_2_>(launch, blocks)"));
+    forget(&out);
+    out = unit_of("samples/jacobi2d/jacobi2d.yaml", 2, each, false);
+    assert_non_null(strstr(out.text, "    peal_tiles_1<peal_boxes_0_0_>(launch, blocks);"));
+    assert_non_null(strstr(out.text, "    peal_tiles_1<peal_box_1_2_>(launch, blocks);"));
+    forget(&out);
+}
+
 /* An expression's failure is known behind the barrier of a share's tiles: in front of all parts of
  * messages. */
 static void what_has_failed_sends_nothing(void **state)
@@ -231,6 +251,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(chains_have_deep_rounds),
         cmocka_unit_test(what_is_left_is_a_shorter_round),
         cmocka_unit_test(what_no_launch_calls_is_not_compiled),
+        cmocka_unit_test(boxes_with_the_same_tiles_share_a_loop),
     };
     root = argc > 1 ? argv[1] : ".";
     return cmocka_run_group_tests_name("shapes of mode fused", tests, NULL, NULL);

@@ -51,18 +51,21 @@ static void print_fetch_close(FILE *out)
 }
 
 /* The barrier: threads may still read what tiles of a box before have staged. Boxes are run in the
- * order of their index, whatever their blocks' numbers. */
+ * order of their index, whatever their blocks' numbers. The loop is not unrolled: a fetch is much
+ * to compile. */
 void peal_cuda_stage_print_begin(const peal_schedule *schedule, const peal_schedule_task *task,
                                  FILE *out)
 {
     print_stage_types(schedule, task, out);
     fprintf(out, "    if (peal_box_::staged && peal_follows_box_<peal_box_>(peal_all_))\n"
                  "        __syncthreads();\n"
-                 "#pragma unroll\n");
+                 "#pragma unroll 1\n");
     peal_cuda_block_open(out, "for (int peal_k_ = 0; peal_k_ < (peal_box_::staged ? "
                               "peal_turns_now_.COUNT : 0); peal_k_++)");
-    peal_cuda_block_open(out, "if (peal_turns_now_.number(peal_k_) != PEAL_NO_BLOCK_)");
-    print_fetches(schedule, task, "peal_turns_now_.number(peal_k_)", "peal_k_", out);
+    fprintf(out,
+            "    const unsigned peal_first_ = peal_turns_now_.first(peal_k_, peal_blocks_);\n");
+    peal_cuda_block_open(out, "if (peal_first_ != PEAL_NO_BLOCK_)");
+    print_fetches(schedule, task, "peal_first_", "peal_k_", out);
     peal_cuda_block_close(out);
     print_fetch_close(out);
     peal_cuda_block_close(out);

@@ -14,6 +14,9 @@
  * one. */
 enum { MOST_SHAPES = 24 };
 
+/* A shape is rare if at most one work item in so many has it. */
+enum { RARE = 16 };
+
 /* Staging: shared memory for what up to MOST_BUFFERS tiles read, one of them being run and the
  * others being copied. Tiles of two axes have all that the dispatcher leaves. Tiles of three axes
  * have TILE_BYTES: boxes that need more are better off with the rest as the SM's cache. */
@@ -101,14 +104,48 @@ bool peal_cuda_fused_is_same_shape(const peal_cuda_work_item *a, const peal_cuda
 
 /* ---- printing ---- */
 
+/* Boxes of a launch that share a type, for they have the same tiles: `count` from `index` on. */
+typedef struct box_group {
+    const peal_launch_box *box;
+    int index, count;
+} box_group;
+
+static void print_values(const long long *value, int count, FILE *out)
+{
+    for (int k = 0; k < count - 1; k++)
+        fprintf(out, "axis == %d ? %lld : ", k, value[k]);
+    fprintf(out, "%lld", value[count - 1]);
+}
+
 static void print_constants(const char *type, const char *name, const long long *value, int count,
                             FILE *out)
 {
     fprintf(out, "    static __device__ constexpr %s %s(int axis)\n    {\n        return ", type,
             name);
-    for (int k = 0; k < count - 1; k++)
-        fprintf(out, "axis == %d ? %lld : ", k, value[k]);
-    fprintf(out, "%lld;\n    }\n", value[count - 1]);
+    print_values(value, count, out);
+    fprintf(out, ";\n    }\n");
+}
+
+typedef long long axis_values[PEAL_AXES];
+
+/* Constants that differ by part. */
+static void print_by_part(const char *type, const char *name, axis_values *value, int parts,
+                          FILE *out)
+{
+    int last = parts - 1;
+
+    while (last > 0 && !memcmp(value[last], value[last - 1], sizeof(value[0])))
+        last--;
+    fprintf(out,
+            "    static __device__ constexpr %s %s(int axis, unsigned%s)\n    {\n        return ",
+            type, name, last > 0 ? " part" : "");
+    for (int i = 0; i < last; i++) {
+        fprintf(out, "part == %d ? (", i);
+        print_values(value[i], PEAL_AXES, out);
+        fprintf(out, ") :\n               ");
+    }
+    print_values(value[last], PEAL_AXES, out);
+    fprintf(out, ";\n    }\n");
 }
 
 static void print_strides(const peal_cuda_work_item *item, FILE *out)
@@ -162,15 +199,24 @@ static int buffers_of(const peal_cuda_fused_kernel *kernel, const peal_cuda_work
     return buffers > most_of(item) ? most_of(item) : (int)buffers;
 }
 
+/* Whether blocks of the kernel may take any tiles of a box. */
+static bool is_dynamic(const peal_cuda_work_item *item, const peal_launch_box *box)
+{
+    return item->dynamic && !box->sends && !box->waits;
+}
+
 static void print_stage(peal_cuda_fused_kernel *kernel, const peal_cuda_work_item *item,
-                        const peal_launch_box *box, FILE *out)
+                        const box_group *group, FILE *out)
 {
     long long place[PEAL_LAUNCH_VIEWS] = {0};
     int64_t bytes = item->deep                ? item->deep->window_bytes
                     : kernel->is_never_staged ? 0
-                                              : lay_out_stage(item, box, place);
+                                              : lay_out_stage(item, group->box, place);
     int buffers = item->deep ? 2 : buffers_of(kernel, item, bytes);
-    bool dynamic = item->dynamic && buffers > 1 && !box->sends && !box->waits;
+    bool dynamic = buffers > 1;
+
+    for (int i = 0; i < group->count; i++)
+        dynamic = dynamic && is_dynamic(item, &group->box[i]);
 
     if (buffers * bytes > kernel->stage_bytes)
         kernel->stage_bytes = (int)(buffers * bytes);
@@ -185,32 +231,72 @@ static void print_stage(peal_cuda_fused_kernel *kernel, const peal_cuda_work_ite
         peal_cuda_deep_print(item, out);
 }
 
-static void print_box(peal_cuda_fused_kernel *kernel, const peal_cuda_work_item *item, int shape,
-                      int index, FILE *out)
+/* Which part a block is of, and the part's first block. */
+static void print_parts(const box_group *group, FILE *out)
 {
-    const peal_launch_box *box = &item->launch.box[index];
-    long long length[PEAL_AXES], extent[PEAL_AXES], count[PEAL_AXES], step[PEAL_AXES];
+    fprintf(out,
+            "    static __device__ constexpr unsigned part(unsigned%s)\n    {\n        return 0",
+            group->count > 1 ? " block" : "");
+    for (int i = 1; i < group->count; i++)
+        fprintf(out, " + (block >= %u)", group->box[i].first);
+    fprintf(out,
+            ";\n    }\n    static __device__ constexpr unsigned begin(unsigned%s)\n    {\n        "
+            "return ",
+            group->count > 1 ? " part" : "");
+    for (int i = 0; i < group->count - 1; i++)
+        fprintf(out, "part == %d ? %u : ", i, group->box[i].first);
+    fprintf(out, "%u;\n    }\n", group->box[group->count - 1].first);
+}
+
+/* Lengths, counts, and along which axes the last tiles are cut. */
+static void print_lengths(const box_group *group, FILE *out)
+{
+    axis_values length[PEAL_CUDA_SHAPED_BOXES], count[PEAL_CUDA_SHAPED_BOXES];
+    long long cut[PEAL_AXES] = {0};
+
+    for (int i = 0; i < group->count; i++)
+        for (int k = 0; k < PEAL_AXES; k++) {
+            const peal_launch_box *box = &group->box[i];
+            length[i][k] = box->hi[k] - box->lo[k];
+            count[i][k] = box->count[k];
+            cut[k] |= (length[i][k] + (k == 0 ? box->lead : 0)) % box->extent[k] != 0;
+        }
+    print_by_part("int", "length", length, group->count, out);
+    print_by_part("unsigned", "count", count, group->count, out);
+    print_constants("bool", "is_cut", cut, PEAL_AXES, out);
+}
+
+static void print_group(peal_cuda_fused_kernel *kernel, const peal_cuda_work_item *item, int shape,
+                        const box_group *group, FILE *out)
+{
+    const peal_launch_box *first = group->box;
+    long long extent[PEAL_AXES], step[PEAL_AXES];
+    unsigned blocks = 0;
 
     for (int k = 0; k < PEAL_AXES; k++) {
-        length[k] = box->hi[k] - box->lo[k];
-        extent[k] = box->extent[k];
-        count[k] = box->count[k];
-        step[k] = box->tile_step[k];
+        extent[k] = first->extent[k];
+        step[k] = first->tile_step[k];
+    }
+    for (int i = 0; i < group->count; i++) {
+        const peal_launch_box *box = &group->box[i];
+        fprintf(out, "/* %s: %d x %d x %d points in tiles of %d x %d x %d%s%s */\n",
+                item->task->name, box->hi[0] - box->lo[0], box->hi[1] - box->lo[1],
+                box->hi[2] - box->lo[2], box->extent[0], box->extent[1], box->extent[2],
+                box->sends ? ", parts of messages" : "", item->deep ? ", deep rounds" : "");
+        blocks += box->blocks;
     }
     fprintf(out,
-            "/* %s: %lld x %lld x %lld points in tiles of %lld x %lld x %lld%s%s */\n"
-            "struct peal_box_%d_%d_ {\n"
+            "struct peal_box%s_%d_%d_ {\n"
             "    enum : unsigned { index = %d, first = %u, blocks = %u };\n"
             "    enum : int { lead = %d, cyclic = %d };\n",
-            item->task->name, length[0], length[1], length[2], extent[0], extent[1], extent[2],
-            box->sends ? ", parts of messages" : "", item->deep ? ", deep rounds" : "", shape,
-            index, index, box->first, box->blocks, box->lead, item->cyclic);
-    print_constants("int", "length", length, PEAL_AXES, out);
+            group->count > 1 ? "es" : "", shape, group->index, group->index, first->first, blocks,
+            first->lead, item->cyclic);
+    print_parts(group, out);
+    print_lengths(group, out);
     print_constants("int", "extent", extent, PEAL_AXES, out);
-    print_constants("unsigned", "count", count, PEAL_AXES, out);
     print_constants("unsigned", "step", step, PEAL_AXES, out);
     print_strides(item, out);
-    print_stage(kernel, item, box, out);
+    print_stage(kernel, item, group, out);
     fprintf(out,
             "    static __device__ constexpr int aligned(const peal_launch &)\n    {\n"
             "        return %d;\n    }\n};\n",
@@ -290,8 +376,28 @@ static void print_sending(const peal_launch *launch, int shape, FILE *out)
     fprintf(out, "    }\n");
 }
 
+/* How many boxes from one on share its type. A sharing costs a tile a few instructions. Where work
+ * items are rare, boxes of different counts share one, too, of which no tiles are dynamic then. */
+static int group_count(const peal_cuda_work_item *item, int index, bool is_rare)
+{
+    const peal_launch_box *first = &item->launch.box[index];
+    int count = 1;
+
+    for (; !item->deep && index + count < item->launch.box_count; count++) {
+        const peal_launch_box *last = &first[count - 1], *next = &first[count];
+        if (next->first != last->first + last->blocks || next->lead != first->lead ||
+            memcmp(next->extent, first->extent, sizeof(first->extent)) != 0 ||
+            memcmp(next->tile_step, first->tile_step, sizeof(first->tile_step)) != 0)
+            break;
+        if (!is_rare && (is_dynamic(item, next) != is_dynamic(item, first) ||
+                         memcmp(next->count, first->count, sizeof(first->count)) != 0))
+            break;
+    }
+    return count;
+}
+
 static void print_shape(peal_cuda_fused_kernel *kernel, const peal_cuda_work_item *item, int shape,
-                        FILE *out)
+                        bool is_rare, FILE *out)
 {
     const peal_launch *launch = &item->launch;
     int entry = (item->number - PEAL_CUDA_BUILTIN_COUNT) / PEAL_CUDA_FUSED_VARIANTS;
@@ -301,9 +407,16 @@ static void print_shape(peal_cuda_fused_kernel *kernel, const peal_cuda_work_ite
             : PEAL_CUDA_SHAPED;
 
     variant = item->deep ? PEAL_CUDA_DEEP : variant;
+    int group[PEAL_CUDA_SHAPED_BOXES] = {0};
 
-    for (int b = 0; b < launch->box_count; b++)
-        print_box(kernel, item, shape, b, out);
+    for (int b = 0; b < launch->box_count; b += group[b]) {
+        group[b] = group_count(item, b, is_rare);
+        if (group[b] > 1)
+            print_group(kernel, item, shape, &(box_group){&launch->box[b], b, group[b]}, out);
+        for (int i = b; i < b + group[b]; i++)
+            if (group[b] == 1 || launch->box[i].sends)
+                print_group(kernel, item, shape, &(box_group){&launch->box[i], i, 1}, out);
+    }
     for (int b = 0; b < launch->box_count; b++)
         for (int m = 0; m < launch->remote_store_count; m++)
             if (is_sent_by(launch, b, m))
@@ -312,15 +425,30 @@ static void print_shape(peal_cuda_fused_kernel *kernel, const peal_cuda_work_ite
             "static __device__ __forceinline__ void peal_shape_%d(const peal_launch &launch, "
             "const peal_blocks_of_ &blocks)\n{\n",
             shape);
-    for (int b = 0; b < launch->box_count; b++)
-        fprintf(out, "    peal_tiles_%d%s<peal_box_%d_%d_>(launch, blocks);\n", entry,
-                peal_cuda_variant_suffix(variant), shape, b);
+    for (int b = 0; b < launch->box_count; b += group[b])
+        fprintf(out, "    peal_tiles_%d%s<peal_box%s_%d_%d_>(launch, blocks);\n", entry,
+                peal_cuda_variant_suffix(variant), group[b] > 1 ? "es" : "", shape, b);
     print_sending(launch, shape, out);
     fprintf(out, "}\n\n");
 }
 
+/* Whether few work items have the item's shape, as where a norm is taken now and then: what it
+ * saves the compiler is worth more than a few instructions a tile. Of bundles, each shape is here
+ * once. */
+static bool is_rare(const peal_cuda_fused_kernel *kernel, int rank_count,
+                    const peal_cuda_work_item *item)
+{
+    int alike = 0, all = 0;
+
+    for (int r = 0; r < rank_count; r++)
+        for (int i = 0; i < kernel->rank[r].count; i++, all++)
+            alike += peal_cuda_fused_can_shape(&kernel->rank[r].item[i]) &&
+                     peal_cuda_fused_is_same_shape(&kernel->rank[r].item[i], item);
+    return !kernel->is_never_staged && alike <= all / RARE;
+}
+
 /* The work item's shape, which is printed if it is new; -1: it has none, or there are too many. */
-static int shape_of(peal_cuda_fused_kernel *kernel, const peal_cuda_work_item *item,
+static int shape_of(peal_cuda_fused_kernel *kernel, int rank_count, const peal_cuda_work_item *item,
                     const peal_cuda_work_item **known, FILE *out)
 {
     int s = 0;
@@ -333,7 +461,7 @@ static int shape_of(peal_cuda_fused_kernel *kernel, const peal_cuda_work_item *i
         return -1;
     if (s == kernel->shapes) {
         known[kernel->shapes++] = item;
-        print_shape(kernel, item, s, out);
+        print_shape(kernel, item, s, is_rare(kernel, rank_count, item), out);
     }
     return s;
 }
@@ -355,7 +483,7 @@ const char *peal_cuda_fused_shape(peal_cuda_fused_kernel *kernel, int rank_count
             for (int i = 0; i < kernel->rank[r].count; i++) {
                 peal_cuda_work_item *item = &kernel->rank[r].item[i];
                 if ((item->deep != NULL) == (pass == 0))
-                    item->shape = shape_of(kernel, item, known, out);
+                    item->shape = shape_of(kernel, rank_count, item, known, out);
             }
     const char *shapes = peal_cuda_text_close(arena, out, &text);
     return peal_arena_print(arena, "PEAL_SHARED_ROOM_(peal_stage_, %d);\n\n%s", kernel->stage_bytes,

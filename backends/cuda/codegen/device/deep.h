@@ -24,7 +24,7 @@
 template <class box> static __device__ constexpr int peal_deep_most_(int axis)
 {
     const int reach = box::high(axis) - box::low(axis);
-    const int grown = box::extent(axis) + box::deep * reach, whole = box::length(axis) + reach;
+    const int grown = box::extent(axis) + box::deep * reach, whole = box::length(axis, 0) + reach;
 
     return box::wraps(axis) == 0 && whole < grown ? whole : grown;
 }
@@ -80,7 +80,7 @@ template <class type, class box> struct peal_deep_ {
     }
     static __device__ __forceinline__ int end_of(const peal_launch &launch, int axis)
     {
-        return launch.box[box::index].lo[axis] + box::length(axis);
+        return launch.box[box::index].lo[axis] + box::length(axis, 0);
     }
 
     /* The tile, and what so many further steps read around it. */

@@ -1,7 +1,8 @@
 /* Tiles of launches whose shape the compiler knows (mode fused). For a box of such a launch the
  * host prints a type, whose constants are the extents, counts and strides, so a tile costs few
- * instructions around its points. The box's position and the addresses are read from the launch, so
- * that ranks with equal boxes share a kernel. */
+ * instructions around its points. A type may be of several boxes with the same extents, its parts,
+ * since each type costs the compiler a loop over tiles. The box's position and the addresses are
+ * read from the launch, so that ranks with equal boxes share a kernel. */
 #ifndef PEAL_DEVICE_SHAPED_H
 #define PEAL_DEVICE_SHAPED_H
 
@@ -85,6 +86,11 @@ template <class box, bool dynamic = box::dynamic> struct peal_turns_ {
     {
         return ahead < left ? at + ahead * step : PEAL_NO_BLOCK_;
     }
+    /* The same before the first is run. `ahead` need not be known to the compiler. */
+    __device__ __forceinline__ unsigned first(unsigned ahead, const peal_blocks_of_ &) const
+    {
+        return number(ahead);
+    }
     /* All threads: ask before a barrier, find after it. */
     __device__ __forceinline__ void ask(const peal_launch &)
     {
@@ -116,8 +122,12 @@ template <class box> struct peal_turns_<box, true> {
         : taken(0), odd(0), stride(blocks.stride), back(blocks.back)
     {
         for (int k = 0; k < COUNT; k++)
-            line[k] = nth(blocks.begin - box::first + k * stride);
+            line[k] = first(k, blocks);
         take(launch);
+    }
+    __device__ __forceinline__ unsigned first(unsigned ahead, const peal_blocks_of_ &blocks) const
+    {
+        return nth(blocks.begin - box::first + ahead * stride);
     }
     __device__ __forceinline__ unsigned nth(unsigned n) const
     {
@@ -168,22 +178,23 @@ template <class box> struct peal_turns_<box, true> {
     }
 };
 
-/* The tile of a block, from the begin of the box. */
+/* The tile of a block, from the begin of the box; of several boxes in one, that of the block. */
 template <class box>
 static __device__ __forceinline__ void peal_shaped_origin_(unsigned block, int *lo, int *hi,
                                                            unsigned *coordinate)
 {
-    unsigned rest = block - box::first;
+    const unsigned part = box::part(block);
+    unsigned rest = block - box::begin(part);
 
 #pragma unroll
     for (int k = 0; k < PEAL_AXES; k++) {
-        const unsigned quotient = k < PEAL_AXES - 1 ? rest / box::count(k) : 0;
-        coordinate[k] = rest - quotient * box::count(k);
+        const unsigned quotient = k < PEAL_AXES - 1 ? rest / box::count(k, part) : 0;
+        coordinate[k] = rest - quotient * box::count(k, part);
         lo[k] = (int)coordinate[k] * box::extent(k) - (k == 0 ? box::lead : 0);
         hi[k] = lo[k] + box::extent(k);
         rest = quotient;
-        if ((box::length(k) + (k == 0 ? box::lead : 0)) % box::extent(k) != 0)
-            hi[k] = hi[k] < box::length(k) ? hi[k] : box::length(k);
+        if (box::is_cut(k))
+            hi[k] = hi[k] < box::length(k, part) ? hi[k] : box::length(k, part);
         if (k == 0 && box::lead > 0)
             lo[k] = lo[k] > 0 ? lo[k] : 0;
     }
@@ -195,9 +206,10 @@ static __device__ __forceinline__ void peal_shaped_tile_(const peal_launch &laun
 {
     int lo[PEAL_AXES], hi[PEAL_AXES];
     unsigned coordinate[PEAL_AXES];
+    const peal_launch_box &at = launch.box[box::index + box::part(block)];
 
     peal_shaped_origin_<box>(block, lo, hi, coordinate);
-    tile->index = launch.box[box::index].tile;
+    tile->index = at.tile;
     tile->count = launch.tile_count;
     tile->peal_whole_ = tile->peal_odd_ = 0;
 #pragma unroll
@@ -205,8 +217,8 @@ static __device__ __forceinline__ void peal_shaped_tile_(const peal_launch &laun
         tile->peal_at_[k] = tile->peal_lo_[k] = 0;
 #pragma unroll
     for (int k = 0; k < PEAL_AXES; k++) {
-        tile->lo[k] = launch.box[box::index].lo[k] + lo[k];
-        tile->hi[k] = launch.box[box::index].lo[k] + hi[k];
+        tile->lo[k] = at.lo[k] + lo[k];
+        tile->hi[k] = at.lo[k] + hi[k];
         tile->index += coordinate[k] * box::step(k);
     }
 }
