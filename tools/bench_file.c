@@ -61,10 +61,12 @@ static const char *print_time(FILE *out, const char *before, const char *name, d
     return ", ";
 }
 
+/* Within braces a comma ends a name: that of an instance, smooth(2,3), is quoted. */
 static void print_kernel(FILE *out, const peal_kernel_times *k)
 {
     const char *before = "";
-    fprintf(out, "%s: {", k->task);
+    const char *quote = strchr(k->task, ',') ? "\"" : "";
+    fprintf(out, "%s%s%s: {", quote, k->task, quote);
     before = print_time(out, before, "fixed_s", k->fixed_s);
     before = print_time(out, before, "per_point_s", k->per_point_s);
     before = print_time(out, before, "per_byte_s", k->per_byte_s);

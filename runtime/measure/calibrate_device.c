@@ -3,6 +3,7 @@
  * those before is the op's, among its like: launches that follow each other closely, folds and
  * messages that go with a task, caches as they are in a step. */
 #include "runtime/measure/calibrate.h"
+#include "runtime/measure/noise.h"
 
 #include "backends/sim/sim.h"
 
@@ -35,6 +36,7 @@ typedef struct device_times {
     endless *rank;                 /* by hosted rank */
     const peal_schedule *schedule; /* of the first rank here */
     double *count;                 /* by op of it: passed in a step, on average */
+    cost *usual;                   /* by op: what it would add by the machine's times */
     peal_backend_plan *run;
 } device_times;
 
@@ -58,8 +60,17 @@ static peal_status count_ops(const device_times *d, const peal_machine_times *ti
     peal_status status = sim_describe(&desc, 0, steps, &told);
     if (status)
         return status;
-    for (int i = 0; i < d->schedule->op_count; i++)
-        d->count[i] = told.op[i].count;
+    for (int i = 0; i < d->schedule->op_count; i++) {
+        const sim_op_times *op = &told.op[i];
+        double lane_s = op->lane_s + op->device_s, cpu_s = op->cpu_s;
+        d->count[i] = op->count;
+        if (plan->mode == PEAL_MODE_GRAPH) /* of the step as a whole */
+            cpu_s = 0;
+        else if (plan->mode == PEAL_MODE_SYNC)
+            lane_s += cpu_s;
+        d->usual[i] = (cost){op->count * plan->binding.count * greater(lane_s, cpu_s),
+                             op->count * plan->binding.count * cpu_s};
+    }
     free(told.op);
     return PEAL_STATUS_OK;
 }
@@ -251,18 +262,28 @@ static bool is_timed(const device_times *d, int op)
     return *name && d->count[op] >= least_count && strcmp(name, next) != 0;
 }
 
-static peal_status time_ops(device_times *d, cost *adds)
+static peal_status time_ops(device_times *d, cost *adds, peal_addition *step, peal_addition *cpu)
 {
     peal_status status = PEAL_STATUS_OK;
-    cost before = {0}, step;
+    cost before = {0}, until, usual = {0};
+    int count = 0;
 
     for (int i = d->schedule->step.first; i < d->schedule->step.end && !status; i++) {
+        usual = (cost){usual.step_s + d->usual[i].step_s, usual.cpu_s + d->usual[i].cpu_s};
         if (!is_timed(d, i))
             continue;
-        status = time_steps_until(d, i, &step);
-        adds[i] = (cost){step.step_s - before.step_s, step.cpu_s - before.cpu_s};
-        before = (cost){greater(step.step_s, before.step_s), greater(step.cpu_s, before.cpu_s)};
+        status = time_steps_until(d, i, &until);
+        until = (cost){greater(until.step_s, before.step_s), greater(until.cpu_s, before.cpu_s)};
+        adds[i] = (cost){until.step_s - before.step_s, until.cpu_s - before.cpu_s};
+        bool is_kernel = d->schedule->op[i].kind == PEAL_OP_LAUNCH &&
+                         d->schedule->task[d->schedule->op[i].task].kind == PEAL_TASK_KERNEL;
+        step[count] = (peal_addition){&adds[i].step_s, usual.step_s, until.step_s, is_kernel};
+        cpu[count++] = (peal_addition){&adds[i].cpu_s, usual.cpu_s, until.cpu_s, false};
+        before = until;
+        usual = (cost){0};
     }
+    peal_share_noise(step, count);
+    peal_share_noise(cpu, count);
     return status;
 }
 
@@ -312,6 +333,7 @@ static void release(const device_times *d)
     }
     free(d->rank);
     free(d->count);
+    free(d->usual);
 }
 
 static peal_status calibrate(peal_plan *plan, peal_machine_times *times)
@@ -319,16 +341,19 @@ static peal_status calibrate(peal_plan *plan, peal_machine_times *times)
     device_times d = {.plan = plan};
     size_t ops = (size_t)plan->binding.rank[0].schedule->op_count + 1;
     cost *adds = calloc(ops, sizeof(*adds));
+    peal_addition *list = calloc(2 * ops, sizeof(*list));
     d.count = calloc(ops, sizeof(*d.count));
-    peal_status status = adds && d.count && make_all_endless(&d)
+    d.usual = calloc(ops, sizeof(*d.usual));
+    peal_status status = adds && list && d.count && d.usual && make_all_endless(&d)
                              ? count_ops(&d, times)
                              : peal_report(plan->session->diagnostics, PEAL_E_OUT_OF_MEMORY,
                                            PEAL_NO_SOURCE, NULL, "no memory to time kernels");
     if (!status)
-        status = time_ops(&d, adds);
+        status = time_ops(&d, adds, list, list + ops);
     if (!status)
         add_all(&d, adds, times);
     free(adds);
+    free(list);
     release(&d);
     return status;
 }

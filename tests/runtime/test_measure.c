@@ -3,6 +3,7 @@
  * predictions. */
 #define _POSIX_C_SOURCE 200809L
 #include "runtime/measure/measure.h"
+#include "runtime/measure/noise.h"
 #include "runtime/plan/plan.h"
 #include "runtime/select/known_times.h"
 #include "runtime/select/predict.h"
@@ -260,12 +261,76 @@ static void test_files_of_devices(void **state)
     expect_from(NULL, "machines/host2.yaml");
 }
 
+/* Ops that add `usual` each, of which times say `adds`; what they come to. */
+static double share(double *adds, const double *usual, int count)
+{
+    peal_addition list[32];
+    double sum = 0, step = 0;
+
+    for (int i = 0; i < count; i++) {
+        step += adds[i];
+        list[i] = (peal_addition){&adds[i], usual[i], step, true};
+    }
+    peal_share_noise(list, count);
+    for (int i = 0; i < count; i++)
+        sum += adds[i];
+    return sum;
+}
+
+static void expect_about(double found, double expected)
+{
+    if (fabs(found - expected) > 1e-9)
+        fail_msg("%g, not %g", found, expected);
+}
+
+/* Behind an op of 100, 24 of 1 each, whose times are as noisy as a hundredth of the step. */
+static void test_noise(void **state)
+{
+    double adds[25] = {100, 0, 0, 3, 0, 1, 0, 2, 0, 0, 4, 0, 0, 0, 5, 0, 0, 0, 0, 0, 9}, usual[25];
+    (void)state;
+    for (int i = 0; i < 25; i++)
+        usual[i] = i == 0 ? 80 : 1;
+    expect_about(share(adds, usual, 25), 124);
+    expect_about(adds[0], 100); /* as it was measured */
+    for (int i = 1; i < 25; i++)
+        assert_true(adds[i] > 0.5 && adds[i] < 2.5);
+}
+
+/* One of many that takes a hundred times as long as usual is seen as that. */
+static void test_what_is_no_noise(void **state)
+{
+    double adds[21], usual[21], few[3] = {4, 0, 3}, last[3] = {4, 3, 0}, three[3] = {5, 1, 2};
+    (void)state;
+    for (int i = 0; i < 21; i++) {
+        adds[i] = i == 0 || i == 15 ? 100 : i % 3 == 0 ? 3 : 0;
+        usual[i] = i == 0 ? 100 : 1;
+    }
+    expect_about(share(adds, usual, 21), 215);
+    assert_true(adds[15] > 90);
+    for (int i = 0; i < 21; i++)
+        assert_true(adds[i] > 0.5);
+    expect_about(share(few, three, 3), 7); /* each should have been seen: with the one behind it */
+    expect_about(few[0], 4);
+    expect_about(few[1], 1);
+    expect_about(share(last, three, 3), 7); /* or in front */
+    expect_about(last[2], 2);
+    expect_about(last[1], 1);
+    double late[6] = {0, 0, 0, 0, 0, 6}, ones[6] = {1, 1, 1, 1, 1, 1};
+    expect_about(share(late, ones, 6), 6);
+    expect_about(late[0], 1);
+    double hidden[2] = {4, 0};
+    const peal_addition message = {&hidden[1], 1, 4, false};
+    peal_share_noise(&message, 1);
+    expect_about(hidden[1], 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cores),           cmocka_unit_test(test_devices),
         cmocka_unit_test(test_what_is_no_time), cmocka_unit_test(test_whole_steps),
         cmocka_unit_test(test_about_as_fast),   cmocka_unit_test(test_files_of_devices),
+        cmocka_unit_test(test_noise),           cmocka_unit_test(test_what_is_no_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,6 +72,24 @@ class Bench(unittest.TestCase):
         for launch in re.findall(r"launch_s: ([\d.e-]+)", until):
             self.assertLessEqual(float(launch), float(usual))  # where it took any time, the CPU's waiting is not in it
 
+    @share.sometimes(2)
+    def test_many_tasks(self):
+        """Each adds less than noise: all have times, nothing is said to take none; and a name may have a comma."""
+        with open(os.path.join(ROOT, "machines/h200x4.yaml"), encoding="utf-8") as file:
+            text = re.sub(r"(?m)^  (serial|sync|fused): .*\n", "", file.read())
+        loops = "  - for: i\n    in: [0, 5]\n    do:\n      - {for: j, in: [0, 5], do: [{task: add, box: a, update: a, args: i + j}]}\n"
+        for name, text in (("two_modes.yaml", text),
+                           ("many.yaml", "peal: 1\nkernels: many.c\nfields: {a: {size: [24]}}\nrepeat: 100000\nstep:\n" + loops),
+                           ("many.c", "PEAL_KERNEL(add)(peal_tile t, PEAL_UPDATE(double, a), long by)\n{\n"
+                                      "    PEAL_FOR_1D(t, x) {\n        PEAL_AT(a, x) += (double)by;\n    }\n}\n")):
+            with open(os.path.join(self.folder.name, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        self.peal("bench", "many.yaml", "--backend", "cuda", "--machine", "two_modes.yaml", "--save-machine", "here.yaml", "-q")
+        with open(os.path.join(self.folder.name, "here.yaml"), encoding="utf-8") as file:
+            names = re.findall(r'"add\((\d,\d)\)": \{', file.read())
+        self.assertEqual((len(names), len(set(names))), (50, 25))
+        self.assertIn("predicted fastest", self.peal("explain", "many.yaml", "--backend", "cuda", "--machine", "here.yaml"))
+
     def test_a_mode_that_the_device_has_no_room_for(self):
         """27 ranks in one kernel (E664): measured without that mode."""
         machine = os.path.join(ROOT, "machines/h200x4.yaml")

@@ -8,7 +8,7 @@
 
 #include <peal/types.h>
 
-enum { PEAL_KERNEL_TIMES = 256, PEAL_TASK_NAME_BYTES = 64 };
+enum { PEAL_KERNEL_TIMES = 512, PEAL_TASK_NAME_BYTES = 64 };
 
 /* What an op of a schedule takes in a mode beside the points and bytes that it works on. */
 typedef struct peal_mode_times {
