@@ -438,10 +438,10 @@ static peal_status try_to_rehearse(const peal_backend_desc *desc, peal_arena *ar
         snprintf(out->note, sizeof(out->note), "%s",
                  plan->fused[0].note ? plan->fused[0].note : "");
     }
-    if (!status)
-        peal_cuda_bundles_note(plan, sizeof(out->note), out->note);
-    if (!status)
+    if (!status) {
+        peal_cuda_bundles_rehearse(plan, out);
         peal_cuda_plan_destroy(plan);
+    }
     return status;
 }
 

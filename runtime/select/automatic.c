@@ -78,8 +78,8 @@ static double saved_of(const peal_plan *plan, const peal_machine *machine, peal_
                                       .mode = mode,
                                       .lowering = plan->options.lowering,
                                       .allow_outside = plan->options.allow_outside};
-    bool can =
-        mode == PEAL_MODE_FUSED && machine->accelerator && machine->ranks <= PEAL_REHEARSED_SAVINGS;
+    bool can = (mode == PEAL_MODE_FUSED || mode == PEAL_MODE_GRAPH) && machine->accelerator &&
+               machine->ranks <= PEAL_REHEARSED_SAVINGS;
     return can && !peal_rehearse(&desc, &found) ? found.saved : 0;
 }
 

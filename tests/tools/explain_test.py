@@ -120,11 +120,13 @@ class Limits(unittest.TestCase):
             with self.subTest(words):
                 code, out, err = peal("explain", *words, "--backend", "cuda")
                 self.assertEqual((code, err), (0, ""))
-                note = re.search(r"(?m)^graph +bundles: of (\d+) launches of \d+ steps? (\d+) run in (\d+) kernels of one block$", out)
+                note = re.search(r"(?m)^graph +bundles: of (\d+) launches of \d+ steps? (\d+) run in (\d+) kernels of one block; "
+                                 r"by prediction they save (\d+) % of a step$", out)
                 self.assertEqual(note is not None, found, out)
                 if note:
-                    launches, bundled, kernels = (int(number) for number in note.groups())
+                    launches, bundled, kernels, saved = (int(number) for number in note.groups())
                     self.assertTrue(2 * kernels <= bundled <= launches)
+                    self.assertTrue(0 < saved <= 100 * (bundled - kernels) / launches)
 
     def test_deep_rounds(self):
         """What runs several steps at a time, or sends within the step before, or why nothing does, by line; auto heeds what

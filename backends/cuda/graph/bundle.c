@@ -24,6 +24,9 @@ enum { MOST_LAUNCHES = 256, MOST_ITEMS = 1 << 14 };
 /* Unless --lower says: so many nodes of a step have to drop out, since another unit takes seconds
  * to be compiled; and a launch has at most so many blocks (bench/EXPERIMENTS.md, "Bundles"). */
 enum { LEAST_SAVED = 8, MOST_BLOCKS = 2 };
+/* Of the time that a launch takes as a node, a launch in a bundle has so much less: 0.28 to 0.36 in
+ * samples/hpgmg on one and two H200 (bench/results/2026-11-30-gpu-bundles.txt). */
+static const double gain = 0.3;
 /* Of several blocks, which one block runs one after the other, each has few points. */
 enum { MOST_POINTS = 256 };
 /* Each is a function that takes the compiler a tenth of a second. Further ones are not bundled. */
@@ -347,7 +350,9 @@ void peal_cuda_bundles_create(peal_cuda_plan *plan)
 {
     peal_cuda_graphs *graphs = plan->graphs;
 
-    if (plan->options.bundle == 0 || !peal_cuda_fused_compiles(plan->device->major * 10))
+    /* Ops are timed one by one as nodes, whose times predictions are made of. */
+    if (plan->options.bundle == 0 || plan->desc.hooks.end_of_step > 0 ||
+        !peal_cuda_fused_compiles(plan->device->major * 10))
         return;
     graphs->bundles = PEAL_ARENA_NEW(plan->arena, peal_cuda_bundles);
     graphs->bundles->of =
@@ -408,16 +413,18 @@ peal_status peal_cuda_bundles_looked(peal_cuda_plan *plan)
     return PEAL_STATUS_OK;
 }
 
-void peal_cuda_bundles_note(const peal_cuda_plan *plan, size_t bytes, char *note)
+void peal_cuda_bundles_rehearse(const peal_cuda_plan *plan, peal_backend_rehearsal *out)
 {
     const peal_cuda_bundles *bundles = plan->graphs ? plan->graphs->bundles : NULL;
 
-    if (bundles && bundles->function)
-        snprintf(note, bytes,
-                 "bundles: of %lld launches of %lld step%s %lld run in %lld kernels of one block",
-                 (long long)bundles->launches, (long long)plan->graphs->period,
-                 plan->graphs->period == 1 ? "" : "s", (long long)bundles->bundled,
-                 (long long)bundles->count);
+    if (!bundles || !bundles->function)
+        return;
+    out->saved = gain * (double)(bundles->bundled - bundles->count) / (double)bundles->launches;
+    snprintf(out->note, sizeof(out->note),
+             "bundles: of %lld launches of %lld step%s %lld run in %lld kernels of one block",
+             (long long)bundles->launches, (long long)plan->graphs->period,
+             plan->graphs->period == 1 ? "" : "s", (long long)bundles->bundled,
+             (long long)bundles->count);
 }
 
 CUresult peal_cuda_bundles_upload(peal_cuda_plan *plan)

@@ -29,8 +29,8 @@ CUresult peal_cuda_bundle_or_launch(peal_cuda_rank *rank, peal_cuda_lane *lane,
 CUresult peal_cuda_bundle_end(peal_cuda_rank *rank, peal_cuda_lane *lane,
                               peal_cuda_bundle_launcher *launch);
 
-/* What `explain` says of them; leaves `note` as it is if there are none. */
-void peal_cuda_bundles_note(const peal_cuda_plan *plan, size_t bytes, char *note);
+/* What is said and predicted of them; leaves `out` as it is if there are none. */
+void peal_cuda_bundles_rehearse(const peal_cuda_plan *plan, peal_backend_rehearsal *out);
 
 /* Once a recording is captured: copies the launches of its bundles to the device. */
 CUresult peal_cuda_bundles_upload(peal_cuda_plan *plan);

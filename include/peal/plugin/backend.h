@@ -241,7 +241,8 @@ typedef struct peal_backend_result {
 
 /* What a rehearsal finds beside errors. */
 typedef struct peal_backend_rehearsal {
-    double saved;   /* share of a step's time, by running several as one, as far as is predicted */
+    double saved;   /* share of a step's time, by running several steps or launches as one, as far
+                       as is predicted */
     char note[240]; /* of what runs so, or why nothing does; "": there is nothing to say */
 } peal_backend_rehearsal;
 
