@@ -43,8 +43,8 @@ _Static_assert(sizeof(item) == sizeof(peal_launch) + sizeof(peal_bundle_rest), "
 typedef struct chunk {
     struct chunk *next;
     CUdeviceptr memory;
-    item *item; /* until they are copied there; then NULL, and nothing is added */
-    int count;
+    item *item; /* NULL: all are there, and none is added */
+    int count, uploaded;
 } chunk;
 
 /* What a launch has beside its item, if it is launched alone after all. */
@@ -65,6 +65,7 @@ struct peal_cuda_bundles {
     bundle (*of)[PEAL_CUDA_LANES]; /* by rank */
     chunk *chunks;                 /* the latest first */
     int items;                     /* that there is memory for */
+    bool is_full;                  /* there is none for more */
     bool looks;                    /* nothing is captured */
     bool *is_called;               /* by function number: what the kernel has, */
     int numbers;
@@ -210,7 +211,7 @@ static bool take(peal_cuda_rank *rank, peal_cuda_lane *lane, const peal_cuda_ker
     int number = function_of(rank, what);
     bundle *b = bundle_of(rank, lane);
     if (number < 0 || b->count == MOST_LAUNCHES ||
-        (b->count == 0 && bundles->items >= MOST_ITEMS) ||
+        (b->count == 0 && (bundles->is_full || bundles->items >= MOST_ITEMS)) ||
         (!bundles->looks && number < PEAL_FUSED_SHAPES &&
          (number >= bundles->numbers || !bundles->is_called[number])))
         return false;
@@ -229,13 +230,15 @@ static chunk *find_room(peal_cuda_plan *plan, int count)
     peal_cuda_bundles *bundles = plan->graphs->bundles;
     chunk *latest = bundles->chunks;
 
-    if (latest && latest->item && latest->count + count <= MOST_LAUNCHES)
+    if (latest && latest->count + count <= MOST_LAUNCHES)
         return latest;
+    if (bundles->is_full)
+        return NULL;
     chunk *made = PEAL_ARENA_NEW(plan->arena, chunk);
     made->item = malloc(MOST_LAUNCHES * sizeof(item));
     if (!made->item || plan->driver->cuMemAlloc_(&made->memory, MOST_LAUNCHES * sizeof(item))) {
         free(made->item);
-        bundles->items = MOST_ITEMS;
+        bundles->is_full = true;
         warn(plan, "the device has no memory for more of them");
         return NULL;
     }
@@ -290,8 +293,12 @@ static void look_at(peal_cuda_plan *plan, const bundle *b)
 {
     peal_cuda_bundles *bundles = plan->graphs->bundles;
 
-    if (b->count < 2)
+    if (b->count < 2) {
+        int shape = (int)b->item[0].rest.head.function - PEAL_FUSED_SHAPES;
+        if (shape == bundles->shapes - 1 && !bundles->is_used[shape])
+            bundles->shapes--; /* another one may have its place */
         return;
+    }
     bundles->bundled += b->count;
     bundles->count++;
     for (int i = 0; i < b->count; i++) {
@@ -391,6 +398,22 @@ static void turn_into_warning(peal_cuda_plan *plan, int from)
     warn(plan, why);
 }
 
+/* A first launch may allocate memory, as plan.c says of the other kernels. */
+static peal_status launch_nothing(peal_cuda_plan *plan, CUfunction function)
+{
+    char text[160];
+    peal_launch list;
+    void *parameter[] = {&list};
+
+    memset(&list, 0, sizeof(list));
+    list.view[0] = peal_cuda_kernels_given_up(plan->kernels);
+    CUresult result = plan->driver->cuLaunchKernel_(function, 1, 1, 1, PEAL_FUSED_THREADS, 1, 1, 0,
+                                                    peal_cuda_origin(plan), parameter, NULL);
+    return result ? peal_report(plan->desc.diagnostics, PEAL_E_DRIVER_REFUSED, PEAL_CUDA_NOWHERE,
+                                NULL, "%s", peal_cuda_error(result, text))
+                  : PEAL_STATUS_OK;
+}
+
 peal_status peal_cuda_bundles_looked(peal_cuda_plan *plan)
 {
     peal_cuda_bundles *bundles = plan->graphs->bundles;
@@ -406,7 +429,8 @@ peal_status peal_cuda_bundles_looked(peal_cuda_plan *plan)
                                          .is_called = bundles->is_called,
                                          .numbers = bundles->numbers};
     int from = peal_diagnostics_count(plan->desc.diagnostics);
-    if (peal_cuda_kernels_bundle(plan->kernels, &calls, &bundles->function)) {
+    if (peal_cuda_kernels_bundle(plan->kernels, &calls, &bundles->function) ||
+        launch_nothing(plan, bundles->function)) {
         bundles->function = NULL;
         turn_into_warning(plan, from);
     }
@@ -434,12 +458,16 @@ CUresult peal_cuda_bundles_upload(peal_cuda_plan *plan)
 
     for (chunk *c = plan->graphs->bundles ? plan->graphs->bundles->chunks : NULL; c && !result;
          c = c->next) {
-        if (c->count > 0 && c->item)
-            result =
-                plan->driver->cuMemcpyHtoD_(c->memory, c->item, (size_t)c->count * sizeof(item));
-        any |= c->item != NULL;
-        free(c->item);
-        c->item = NULL;
+        if (c->count > c->uploaded)
+            result = plan->driver->cuMemcpyHtoD_(c->memory + (size_t)c->uploaded * sizeof(item),
+                                                 c->item + c->uploaded,
+                                                 (size_t)(c->count - c->uploaded) * sizeof(item));
+        any |= c->count > c->uploaded;
+        c->uploaded = c->count;
+        if (c != plan->graphs->bundles->chunks) { /* others may get more */
+            free(c->item);
+            c->item = NULL;
+        }
     }
     /* A copy returns once it has been staged, and the plan's streams are not ordered behind it. */
     return any && !result ? plan->driver->cuCtxSynchronize_() : result;

@@ -83,8 +83,9 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, 1)
         peal_bundle_fetch_(bundle, i + 1, mine, now.item.rest.next_whole != 0, &slots[(i + 1) % 2]);
         goes_on = peal_fused_run_(now.slot);
         peal_fetched_();
-        __syncthreads();
-        if (goes_on && peal_fused_failed_.kind) {
+        /* Asked at the barrier: behind it the next item may fail before a slow warp has asked. */
+        const bool failed = __syncthreads_or(peal_fused_failed_.kind != 0);
+        if (goes_on && failed) {
             peal_fused_rest_(now.slot.launch);
             goes_on = false;
         }
