@@ -376,7 +376,7 @@ static void print_sending(const peal_launch *launch, int shape, FILE *out)
     fprintf(out, "    }\n");
 }
 
-/* How many boxes from one on share its type. A sharing costs a tile a few instructions. Where work
+/* How many boxes from one on share its type. Sharing costs a tile a few instructions. Where work
  * items are rare, boxes of different counts share one, too, of which no tiles are dynamic then. */
 static int group_count(const peal_cuda_work_item *item, int index, bool is_rare)
 {
