@@ -181,14 +181,22 @@ static int take_addresses(const struct ifaddrs *all, const peal_network_choice *
     return count;
 }
 
+/* The kernel's list has gaps if interfaces come or go while it is read (NLM_F_DUMP_INTR, which the
+ * C library does not look at), as where containers start: none is asked for again. */
 int peal_wire_addresses(const peal_network_choice *choice, peal_address address[PEAL_ADDRESSES])
 {
+    enum { ATTEMPTS = 4, BETWEEN_NS = 5000000 };
     struct ifaddrs *all;
+    int count = 0;
     memset(address, 0, PEAL_ADDRESSES * sizeof(*address));
-    if (getifaddrs(&all))
-        return 0;
-    int count = take_addresses(all, choice, address);
-    freeifaddrs(all);
+    for (int attempt = 0; attempt < ATTEMPTS && count == 0; attempt++) {
+        if (attempt > 0)
+            peal_clock_sleep(BETWEEN_NS);
+        if (getifaddrs(&all))
+            continue;
+        count = take_addresses(all, choice, address);
+        freeifaddrs(all);
+    }
     return count;
 }
 
