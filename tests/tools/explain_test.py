@@ -112,6 +112,20 @@ class Limits(unittest.TestCase):
         code, out, _ = self.cuda("explain", "-n", "3", "--set", "m=900")
         self.assertRegex(out, r"(?m)^fused +yes")
 
+    def test_bundles_of_few_among_many(self):
+        """Shapes of launches that are alone leave room for those of bundles."""
+        self.cuda("explain")
+        lone = "".join(f"  - {{task: t, box: s{i}, update: s{i}}}\n  - {{task: t, box: big, update: big}}\n" for i in range(30))
+        text = ("peal: 1\nkernels: few.c\nfields:\n  big: {size: [100000]}\n" + "".join(f"  s{i}: {{size: [{10 + i}]}}\n" for i in range(31))
+                + "repeat: 100\nstep:\n" + lone + 12 * "  - {task: t, box: s30, update: s30}\n")
+        kernel = "PEAL_KERNEL(t)(peal_tile t, PEAL_UPDATE(double, a))\n{\n    PEAL_FOR_1D(t, x) PEAL_AT(a, x) += 1;\n}\n"
+        for name, content in (("few.yaml", text), ("few.c", kernel)):
+            with open(os.path.join(self.folder, name), "w", encoding="utf-8") as out:
+                out.write(content)
+        code, out, err = peal("explain", os.path.join(self.folder, "few.yaml"), "--backend", "cuda")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("bundles: of 73 launches of 1 step 12 run in 1 kernels of one block", out)
+
     def test_bundles(self):
         """How many launches one block runs one after the other, where these are many."""
         self.cuda("explain")

@@ -39,7 +39,7 @@ typedef struct item {
 
 _Static_assert(sizeof(item) == sizeof(peal_launch) + sizeof(peal_bundle_rest), "an item");
 
-/* Device memory for the items of some bundles of a recording. */
+/* Device memory for the items of some bundles. */
 typedef struct chunk {
     struct chunk *next;
     CUdeviceptr memory;
@@ -70,7 +70,7 @@ struct peal_cuda_bundles {
     bool *is_called;               /* by function number: what the kernel has, */
     int numbers;
     peal_cuda_work_item *shape; /* and its shapes */
-    bool *is_used;              /* by shape: it is in a bundle of several */
+    int *used;                  /* by shape: in how many launches that are looked at */
     int shapes;
     /* Of the steps that were looked at: all launches, those in bundles of several, and the bundles.
      */
@@ -219,6 +219,8 @@ static bool take(peal_cuda_rank *rank, peal_cuda_lane *lane, const peal_cuda_ker
         b->item = PEAL_ARENA_ARRAY(rank->plan->arena, item, MOST_LAUNCHES);
         b->alone = PEAL_ARENA_ARRAY(rank->plan->arena, alone, MOST_LAUNCHES);
     }
+    if (bundles->looks && number >= PEAL_FUSED_SHAPES)
+        bundles->used[number - PEAL_FUSED_SHAPES]++;
     put(what, number, b);
     return true;
 }
@@ -294,20 +296,18 @@ static void look_at(peal_cuda_plan *plan, const bundle *b)
     peal_cuda_bundles *bundles = plan->graphs->bundles;
 
     if (b->count < 2) {
-        int shape = (int)b->item[0].rest.head.function - PEAL_FUSED_SHAPES;
-        if (shape == bundles->shapes - 1 && !bundles->is_used[shape])
-            bundles->shapes--; /* another one may have its place */
+        int number = (int)b->item[0].rest.head.function;
+        if (number >= PEAL_FUSED_SHAPES)
+            bundles->used[number - PEAL_FUSED_SHAPES]--;
+        while (bundles->shapes > 0 && bundles->used[bundles->shapes - 1] == 0)
+            bundles->shapes--; /* others may have its place */
         return;
     }
     bundles->bundled += b->count;
     bundles->count++;
-    for (int i = 0; i < b->count; i++) {
-        int number = (int)b->item[i].rest.head.function;
-        if (number < PEAL_FUSED_SHAPES)
-            call(plan, number);
-        else
-            bundles->is_used[number - PEAL_FUSED_SHAPES] = true;
-    }
+    for (int i = 0; i < b->count; i++)
+        if (b->item[i].rest.head.function < PEAL_FUSED_SHAPES)
+            call(plan, (int)b->item[i].rest.head.function);
 }
 
 CUresult peal_cuda_bundle_end(peal_cuda_rank *rank, peal_cuda_lane *lane,
@@ -367,7 +367,7 @@ void peal_cuda_bundles_create(peal_cuda_plan *plan)
                                                      plan->rank_count * PEAL_CUDA_LANES);
     graphs->bundles->looks = true;
     graphs->bundles->shape = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_work_item, MOST_SHAPES);
-    graphs->bundles->is_used = PEAL_ARENA_ARRAY(plan->arena, bool, MOST_SHAPES);
+    graphs->bundles->used = PEAL_ARENA_ARRAY(plan->arena, int, MOST_SHAPES);
 }
 
 /* Prints the shapes that bundles have; the others are forgotten. */
@@ -378,7 +378,7 @@ static const char *print_shapes(peal_cuda_plan *plan)
     peal_cuda_fused_kernel kernel = {.rank = &rank, .is_never_staged = true};
 
     for (int i = 0; i < bundles->shapes; i++)
-        if (bundles->is_used[i])
+        if (bundles->used[i] > 0)
             bundles->shape[rank.count++] = bundles->shape[i];
     bundles->shapes = rank.count;
     return peal_cuda_fused_shape(&kernel, 1, plan->device, plan->arena);
