@@ -4,7 +4,9 @@
 #include "base/clock.h"
 #include "runtime/control/wire_tcp.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -335,6 +337,44 @@ static void check_stop(void **state)
     close(stop);
 }
 
+/* In the place of the C library's: so many lists have gaps, or cannot be had. */
+static int gaps, errors;
+
+int getifaddrs(struct ifaddrs **out)
+{
+    int (*real)(struct ifaddrs **) = NULL;
+    *out = NULL;
+    if (gaps > 0) {
+        gaps--;
+        return 0;
+    }
+    if (errors > 0) {
+        errors--;
+        errno = ENOBUFS;
+        return -1;
+    }
+    *(void **)&real = dlsym(RTLD_NEXT, "getifaddrs");
+    return real(out);
+}
+
+/* Interfaces come or go while the list is read. */
+static void check_gaps(void **state)
+{
+    peal_address address[PEAL_ADDRESSES];
+    (void)state;
+    int count = peal_wire_addresses(NULL, address);
+    for (int lost = 0; lost <= 3; lost++) {
+        gaps = lost;
+        errors = 3 - lost;
+        assert_int_equal(peal_wire_addresses(NULL, address), count);
+        assert_int_equal(gaps + errors, 0);
+    }
+    gaps = 1000; /* it does not ask for ever */
+    assert_int_equal(peal_wire_addresses(NULL, address), 0);
+    assert_in_range(gaps, 900, 999);
+    gaps = 0;
+}
+
 static void check_choices(void **state)
 {
     static const peal_network_choice good[] = {{NULL, 0, 0},
@@ -477,6 +517,7 @@ int main(void)
                                        cmocka_unit_test(check_nobody),
                                        cmocka_unit_test(check_stop),
                                        cmocka_unit_test(check_own_addresses),
+                                       cmocka_unit_test(check_gaps),
                                        cmocka_unit_test(check_choices),
                                        cmocka_unit_test(check_ports),
                                        cmocka_unit_test(check_options)};
