@@ -71,9 +71,9 @@ def baseline_of(sample, folder):
     return folder / spec.name
 
 
-def run(peal, spec, ranks, mode, settings, **more):
-    """The JSON of one run, or the reason why there is none."""
-    words = [peal, "run", str(spec), "-n", str(ranks), "--mode", mode, "--json"]
+def run(peal, spec, ranks, mode, settings, also=(), **more):
+    """The JSON of one run, or the reason why there is none. also: further words; more: of the environment."""
+    words = [peal, "run", str(spec), "-n", str(ranks), "--mode", mode, "--json", *also]
     for key, value in settings.items():
         words += ["--set", f"{key}={value}"]
     try:

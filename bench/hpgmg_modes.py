@@ -12,21 +12,20 @@ there the levels of 32^3 cells and more run on GPUs, which are the fine ones wit
 
 import argparse
 import datetime
-import json
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+import gpu_samples
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = ROOT / "samples" / "hpgmg"
 # mode, what --lower says
 WAYS = {"sync": ("sync", None), "sync, copy=kernel": ("sync", "copy=kernel"), "stream": ("stream", None), "fused": ("fused", None), "graph": ("graph", None)}
 LAST, FINE = "  last: log2(n) ", "  last: log2(n / gather) "
-LIMIT_S = 120
 
 
 def specs(folder):
@@ -43,18 +42,10 @@ def specs(folder):
 def run(options, spec, cells, way, solves):
     """Seconds of an F-cycle, and the digest; or None and why there are none."""
     mode, lower = WAYS[way]
-    words = [options.peal, "run", str(spec), "-n", str(options.ranks), "--backend", options.backend, "--mode", mode, "--json", "--no-tuning"]
-    for setting in (f"n={cells}", f"gather={options.gather}", "vcycles=0", f"solves={solves}"):
-        words += ["--set", setting]
-    words += ["--lower", lower] if lower else []
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LIMIT_S)
-    except subprocess.TimeoutExpired:
-        return None, f"no answer in {LIMIT_S} s"
-    if done.returncode != 0:
-        return None, (done.stderr.strip().splitlines() or ["no message"])[0]
-    result = json.loads(done.stdout)["modes"][0]
-    return result["seconds_per_step"]["median"], result["digest"]
+    settings = {"n": cells, "gather": options.gather, "vcycles": 0, "solves": solves}
+    also = ["--backend", options.backend, "--no-tuning"] + (["--lower", lower] if lower else [])
+    result, why = gpu_samples.run(options.peal, spec, options.ranks, mode, settings, also)
+    return (None, why) if result is None else (result["seconds_per_step"]["median"], result["digest"])
 
 
 def table(options, times, notes):
