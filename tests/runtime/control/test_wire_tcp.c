@@ -183,7 +183,7 @@ static void check_call(void **state)
     expect_connected(&good, call(address, -1, long_ns, &shaken), &shaken);
 }
 
-/* Who is dropped comes again, a few times. */
+/* Who is dropped comes again, a few times: by itself it ends long before the limit. */
 static void check_drops(void **state)
 {
     peal_address address[PEAL_ADDRESSES] = {{0}};
@@ -195,9 +195,11 @@ static void check_drops(void **state)
     address[0] = full.address;
     expect_connected(&full, call(address, -1, long_ns, &shaken), &shaken);
     address[0] = closed.address;
-    assert_int_equal(call(address, -1, long_ns / 40, &shaken), -1);
+    assert_int_equal(call(address, -1, long_ns, &shaken), -1);
+    assert_int_equal(errno, ECONNRESET);
+    assert_int_equal(shaken.state, PEAL_HANDSHAKE_GOES_ON);
     end(&closed);
-    assert_in_range(closed.calls, 2, 12);
+    assert_int_equal(closed.calls, 12);
 }
 
 /* Those before it are of a port where nobody listens, of another job, of no peal, and of one that
@@ -285,7 +287,6 @@ static void check_failures(void **state)
         peal_handshake_state state;
     } cases[] = {{ANSWERS, OTHER_SECRET, ECONNRESET, PEAL_HANDSHAKE_GOES_ON},
                  {SPEAKS_OTHERWISE, SECRET, EPROTO, PEAL_HANDSHAKE_NO_PEAL},
-                 {CLOSES, SECRET, ECONNRESET, PEAL_HANDSHAKE_GOES_ON},
                  {SAYS_NOTHING, SECRET, ETIMEDOUT, PEAL_HANDSHAKE_GOES_ON}};
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -294,7 +295,7 @@ static void check_failures(void **state)
         host other;
         begin(&other, cases[i].does, cases[i].secret);
         address[0] = other.address;
-        int64_t limit = cases[i].error == EPROTO ? long_ns : long_ns / 100;
+        int64_t limit = cases[i].error == ETIMEDOUT ? long_ns / 100 : long_ns;
         assert_int_equal(call(address, -1, limit, &shaken), -1);
         assert_int_equal(errno, cases[i].error);
         assert_int_equal(shaken.state, cases[i].state);
