@@ -145,18 +145,39 @@ static bool always(const candidates *p, int op, op_region in)
     return region.loop == in.loop && (!region.when || (region.when > 0 && region.when == in.when));
 }
 
-/* Goes back over an op: adds it if it touches what is open. One that always writes a part of that
- * has waited for whoever had touched it before: it stands for them, element by element. */
-static void go_over(candidates *p, int b, bool write, int a, op_region in, open_part *open)
+/* Adds an op if it touches what is open. */
+static bool add_met(candidates *p, int b, bool write, int a, const open_part *open)
 {
     const lowered_op *op = &p->of.op[a];
     bool met = false;
     for (int i = 0; i < op->touch_count; i++)
         met |= op->touch[i].array == open->array && (op->touch[i].write || write) &&
                is_open(open, &op->touch[i].box);
-    if (!met)
+    if (met)
+        add_candidate(p, b, a);
+    return met;
+}
+
+/* The border of the launch whose rest an op is; -1: none. */
+static int border_of(const candidates *p, int rest)
+{
+    int border = p->of.op[rest].op.rest ? rest - 1 : -1;
+    while (border >= 0 && !are_one_launch(&p->of.op[border], &p->of.op[rest]))
+        border--;
+    return border;
+}
+
+/* Goes back over an op: adds it if it touches what is open. One that always writes a part of that
+ * has waited for whoever had touched it before: it stands for them, element by element. But border
+ * and rest of one launch have not waited for each other. */
+static void go_over(candidates *p, int b, bool write, int a, op_region in, open_part *open)
+{
+    const lowered_op *op = &p->of.op[a];
+    int border = border_of(p, a);
+    if (border >= 0)
+        add_met(p, b, write, border, open);
+    if (!add_met(p, b, write, a, open) || (a < b && are_one_launch(op, &p->of.op[b])))
         return;
-    add_candidate(p, b, a);
     for (int i = 0; i < op->touch_count && always(p, a, in); i++)
         if (op->touch[i].array == open->array && op->touch[i].write && !op->touch[i].per_tile &&
             was_ordered(p, op, &op->touch[i]))

@@ -6,7 +6,8 @@
  * swap may lie on the path, all arrays of the group may be the same memory. The latest instance of
  * A before B (lag 0) is compared along the short path; older instances all lie behind a swap if
  * there is one, so one more dependence of lag 1 covers them: each tile of A finishes its instances
- * in order. */
+ * in order. Tiles of one launch run in any order, so its rest waits for older instances of its
+ * border only. */
 #include "base/expression.h"
 #include "scheduler/geometry/geometry.h"
 #include "scheduler/lower/candidates.h"
@@ -154,14 +155,16 @@ static void compare(dependence_pass *p, int a, int b, const touch *tb)
     const lowered_op *oa = &p->op[a];
     const touch_mark *mark = p->mark + p->first_mark[a];
     int group = group_of(p->c, tb->array), array = group >= 0 ? group : tb->array;
+    bool is_older = a < b && share_loop(p, a, b); /* there are older instances of A */
+    bool is_one_launch = a < b && are_one_launch(oa, &p->op[b]);
     for (int i = 0; i < oa->touch_count; i++) {
         if (mark[i].array != array || (!mark[i].write && !tb->write))
             continue;
         const touch *ta = &oa->touch[i];
-        if (ta->array == tb->array || path_may_swap(p, a, b, group))
+        bool is_same = ta->array == tb->array || path_may_swap(p, a, b, group);
+        if (is_same && !is_one_launch)
             depend(p, a, ta, b, tb, 0);
-        else if (a < b && share_loop(p, a, b) && /* older instances of A exist */
-                 swap_between(p, group, 0, p->count))
+        else if (is_older && (is_same || swap_between(p, group, 0, p->count)))
             depend(p, a, ta, b, tb, 1);
     }
 }

@@ -25,6 +25,13 @@ typedef struct lowered_op {
     bool waits_for_nothing; /* a WAIT: what it writes was ordered by the sender */
 } lowered_op;
 
+/* Whether two ops are border and rest of one launch of a task. */
+static inline bool are_one_launch(const lowered_op *a, const lowered_op *b)
+{
+    return ((a->op.border && b->op.rest) || (a->op.rest && b->op.border)) &&
+           a->op.task == b->op.task;
+}
+
 void make_dependences(const common_input *c, const pass_context *pass, rank_view *v, lowered_op *op,
                       int count, int step_first, int step_end);
 

@@ -107,9 +107,9 @@ static int count_races(unrolled *u, char *text, size_t bytes)
                 !peal_box_meets(&a->box, &b->box))
                 continue;
             int earlier = compare_keys(a->key, b->key);
-            if (!earlier && u->event[a->event].op == u->event[b->event].op &&
-                u->event[a->event].rank == u->event[b->event].rank &&
-                u->event[a->event].independent)
+            const event *of_a = &u->event[a->event], *of_b = &u->event[b->event];
+            if (!earlier && of_a->rank == of_b->rank && of_a->independent &&
+                of_a->independent == of_b->independent)
                 continue;
             bool before =
                 reach[words * (size_t)b->event + (size_t)a->event / 64] >> (a->event % 64) & 1;

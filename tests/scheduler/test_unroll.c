@@ -375,6 +375,13 @@ static void test_dependences_left_to_others(void **state)
         "- {swap: [u, v], when: step % 2 == 1}\n"
         "- {task: last, box: {u: {grow: -1}}, tile: [64, 4], read: {u: {star: 1}}, write: w, "
         "when: step % 2 == 1}\n- {swap: [u, v]}\n";
+    /* Border and rest of t1 do not wait for each other: `wipe` overwrites what the border has read,
+     * where the rest has written, and the rest reads what the border wrote the last time. */
+    static const char in_place[] =
+        FIELDS "step:\n- {exchange: a}\n"
+               "- {task: t1, box: a, tile: [64, 2], update: {a: {star: [0, 1]}}, "
+               "independent: true}\n"
+               "- {task: wipe, box: [[0, 64], [8 * rank + 2, 8 * rank + 6]], write: a}\n";
     /* More pieces of an array are written, and left out, than are told apart. */
     char points[8192] = "peal: 1\nkernels: k.c\nbuffers: {p: {count: 130}}\n"
                         "fields: {v: {size: [64, 16]}}\nstep:\n";
@@ -386,6 +393,7 @@ static void test_dependences_left_to_others(void **state)
     many_touches = 0;
     check_text(swaps, 1, 0);
     check_text(points, 1, 0);
+    check_text(in_place, 2, 0);
     for (int ranks = 1; ranks <= 4; ranks++) {
         check_text(two_fields, ranks, ranks > 1 ? 4 * 2 * 512 : 0);
         check_text(walls, ranks, 0);

@@ -195,7 +195,8 @@ static void kernel_accesses(walk *w, const peal_schedule_task *t, const peal_til
     int rank = w->s->rank;
     peal_box tile = g->box;
     element_reads reads = {w, e};
-    w->u->event[e].independent = is_independent(w->s->graph, t->statement);
+    if (is_independent(w->s->graph, t->statement))
+        w->u->event[e].independent = 1 + (int)(t - w->s->task);
     for (int k = 0; k < PEAL_AXES; k++) {
         tile.lo[k] = g->box.lo[k] + index[k] * g->extent[k];
         tile.hi[k] =

@@ -20,7 +20,7 @@ enum { STAGING = 1000000, DECISIONS = 900000, CONSOLE = 800000 };
 
 typedef struct event {
     int rank, op;
-    bool independent; /* of the other tiles of its launch */
+    int independent; /* a task whose tiles never meet: 1 + its number, else 0 */
     int64_t tile;
     int key[KEY]; /* place in the sequential order: section, step, then event and iteration by loop
                    */
