@@ -262,7 +262,7 @@ class Executor(unittest.TestCase):
         run = Run(2, spec=os.path.join(SPECS, "slices.yaml"), set=[], env={"STANDIN_FLAGS": "1", "STANDIN_DEVICES": "2"})
         self.check_clean(run)
         flags = {line for line in run.record if line.startswith("flags")}
-        self.assertIn("flags boxes=2 mirrors=0 writes=0,0 peal_task_0", flags)  # one of them for the fold
+        self.assertIn("flags boxes=1 mirrors=0 writes=1,1 peal_copy", flags)
         self.assertFalse([line for line in flags if "mirrors=0" not in line])
 
     def test_rows_before_replays(self):

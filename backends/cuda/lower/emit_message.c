@@ -264,8 +264,21 @@ static bool can_join_task(const peal_cuda_rank *rank, const peal_cuda_group *gro
            !peal_cuda_is_by_event(rank, op);
 }
 
-/* Leaves COPY `index` to the last block of the group's task. False: it is too large, or its pieces
- * do not fit the launch. */
+/* How many blocks of the group's task would send, if those of some boxes more did. */
+static unsigned sending_blocks(const peal_cuda_group *group, unsigned boxes)
+{
+    unsigned blocks = 0;
+
+    for (int b = 0; b < group->launch.box_count; b++)
+        if (boxes >> b & 1 || group->launch.box[b].sends)
+            blocks += group->launch.box[b].blocks;
+    return blocks;
+}
+
+/* Leaves COPY `index` to the last block of the group's task that sends. Where there are several, it
+ * has to wait for the others and then copies alone: but for mode fused a kernel for the copy is
+ * faster (bench/EXPERIMENTS.md, "Updates in place"). False: that, or the copy is too large, or its
+ * pieces do not fit the launch. */
 static bool join_last_block(peal_cuda_rank *rank, peal_cuda_group *group, int index,
                             const peal_walk_frame *frame)
 {
@@ -275,7 +288,8 @@ static bool join_last_block(peal_cuda_rank *rank, peal_cuda_group *group, int in
     if (group->task->kind != PEAL_TASK_KERNEL ||
         group->copy_bytes + op->pieces.bytes > PEAL_CUDA_FUSED_COPY_BYTES ||
         !has_room_for_list(group, op) ||
-        !peal_cuda_depends_within(rank, group, index, &waits, &boxes) || !boxes)
+        !peal_cuda_depends_within(rank, group, index, &waits, &boxes) || !boxes ||
+        (!rank->plan->emission.sink->is_one_kernel && sending_blocks(group, boxes) > 1))
         return false;
     if (op->source->copy != PEAL_COPY_SEND || boxes & group->launch.piggyback.bit ||
         (group->launch.fold_bit &&

@@ -40,7 +40,7 @@ typedef struct peal_cuda_group {
     int region;  /* the run-time condition of its ops; -1: none */
     int event;   /* COPY: the schedule's event that its ops belong to */
     int base_count;
-    int64_t copy_bytes; /* TASK: of the messages that its last block copies */
+    int64_t copy_bytes; /* TASK: of the messages that one block copies */
     uint64_t instance;  /* of the task */
     bool partials, communication_free;
     int storage[PEAL_LAUNCH_VIEWS];                                 /* by view */

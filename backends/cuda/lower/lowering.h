@@ -23,9 +23,9 @@ typedef enum peal_cuda_network {
     PEAL_CUDA_NETWORK_WORD,
     PEAL_CUDA_NETWORK_DOORBELL
 } peal_cuda_network;
-/* The most bytes that the last block of a task copies for its messages. Larger copies are a kernel
- * of their own. */
-enum { PEAL_CUDA_FUSED_COPY_BYTES = 1 << 17 };
+/* The most bytes that a block of a task copies for its messages, beside what each block stores of
+ * its own points. Larger copies are a kernel of their own. */
+enum { PEAL_CUDA_FUSED_COPY_BYTES = 12 << 10 };
 /* Steps of a deep round, at most. */
 enum { PEAL_CUDA_DEEPEST = 63 };
 /* Blocks of a launch in a bundle, at most. */
