@@ -158,7 +158,9 @@ static bool add_met(candidates *p, int b, bool write, int a, const open_part *op
     return met;
 }
 
-/* The border of the launch whose rest an op is; -1: none. */
+/* The border of the launch whose rest an op is; -1: none. If they touch the same, it comes first
+ * (split_border_tiles, order/precedence.c): a rest in front of its border need not be looked for.
+ */
 static int border_of(const candidates *p, int rest)
 {
     int border = p->of.op[rest].op.rest ? rest - 1 : -1;

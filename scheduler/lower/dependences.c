@@ -6,8 +6,8 @@
  * swap may lie on the path, all arrays of the group may be the same memory. The latest instance of
  * A before B (lag 0) is compared along the short path; older instances all lie behind a swap if
  * there is one, so one more dependence of lag 1 covers them: each tile of A finishes its instances
- * in order. Tiles of one launch run in any order, so its rest waits for older instances of its
- * border only. */
+ * in order. Tiles of one launch run in any order, so of its border and its rest the one that comes
+ * later waits for older instances of the other only. */
 #include "base/expression.h"
 #include "scheduler/geometry/geometry.h"
 #include "scheduler/lower/candidates.h"

@@ -38,10 +38,14 @@ static bool is_task(const peal_op *op)
     return op->kind == PEAL_OP_LAUNCH || (op->kind == PEAL_OP_COPY && op->copy == PEAL_COPY_LOCAL);
 }
 
-/* Whether an op depends on another one's instance of the same step. */
-static bool is_of_step(const peal_dependence *dependence, int index)
+/* Whether an op depends on another one's instance of the same step, or comes after it because it is
+ * the rest of its launch. */
+static bool is_of_step(const roles *r, const peal_dependence *dependence, int index)
 {
-    return dependence->op < index && !dependence->lag;
+    const peal_op *op = &r->schedule->op[index], *other = &r->schedule->op[dependence->op];
+    bool is_rest = op->rest && other->border && op->task == other->task;
+
+    return dependence->op < index && (!dependence->lag || is_rest);
 }
 
 /* A task that waits for a message, of this step or the one before, and what needs it in this step.
@@ -56,7 +60,7 @@ static void find_after(const roles *r, int index)
         const peal_op *from = &r->schedule->op[other];
         if (is_receive(from))
             most = greater(most, r->times[other].count);
-        else if (is_task(from) && is_of_step(&op->dependence[i], index))
+        else if (is_task(from) && is_of_step(r, &op->dependence[i], index))
             most = greater(most, r->after[other]);
     }
     r->after[index] = lesser(most, count);
@@ -70,7 +74,7 @@ static void find_before(const roles *r, int index)
 
     for (int i = 0; (is_send(op) || is_task(op)) && i < op->dependence_count; i++) {
         int other = op->dependence[i].op;
-        bool counts = is_of_step(&op->dependence[i], index) ||
+        bool counts = is_of_step(r, &op->dependence[i], index) ||
                       (is_send(op) && other > index && !op->dependence[i].lag);
         if (counts && is_task(&r->schedule->op[other]))
             r->before[other] = greater(r->before[other], lesser(count, r->times[other].count));
@@ -84,7 +88,7 @@ static void find_level(const roles *r, int index)
     int most = 0, statement = op->channel >= 0 ? r->schedule->channel[op->channel].statement : -1;
 
     for (int i = 0; i < op->dependence_count; i++)
-        if (is_of_step(&op->dependence[i], index) && r->level[op->dependence[i].op] > most)
+        if (is_of_step(r, &op->dependence[i], index) && r->level[op->dependence[i].op] > most)
             most = r->level[op->dependence[i].op];
     if (is_send(op) && most > r->sent_level[statement])
         r->sent_level[statement] = most;

@@ -275,10 +275,33 @@ static unsigned sending_blocks(const peal_cuda_group *group, unsigned boxes)
     return blocks;
 }
 
-/* Leaves COPY `index` to the last block of the group's task that sends. Where there are several, it
- * has to wait for the others and then copies alone: but for mode fused a kernel for the copy is
- * faster (bench/EXPERIMENTS.md, "Updates in place"). False: that, or the copy is too large, or its
- * pieces do not fit the launch. */
+/* Whether more can join the group's task behind op `index`: the rest of its launch, or its folds.
+ */
+static bool more_follows(const peal_cuda_rank *rank, const peal_cuda_group *group, int index)
+{
+    const peal_schedule *schedule = rank->schedule;
+    bool has_border = false;
+
+    for (int i = 0; i < group->op_count; i++) {
+        const peal_op *op = rank->op[group->op[i]].source;
+        if (op->kind == PEAL_OP_LAUNCH && op->rest)
+            return group->partials;
+        has_border |= op->kind == PEAL_OP_LAUNCH && op->border;
+    }
+    for (int i = index + 1; has_border && i < schedule->op_count; i++) {
+        const peal_op *op = &schedule->op[i];
+        if (op->kind == PEAL_OP_LOOP || op->kind == PEAL_OP_IF || op->kind == PEAL_OP_END)
+            break;
+        if (op->kind == PEAL_OP_LAUNCH && op->rest && &schedule->task[op->task] == group->task)
+            return true;
+    }
+    return group->partials;
+}
+
+/* Leaves COPY `index` to the last block of the group's task that sends. Of several, it has to wait
+ * for the others and then copies alone: a launch for the copy is faster, unless the task would be
+ * cut into two by it (bench/EXPERIMENTS.md, "Updates in place"). False: that, or the copy is too
+ * large, or its pieces do not fit the launch. */
 static bool join_last_block(peal_cuda_rank *rank, peal_cuda_group *group, int index,
                             const peal_walk_frame *frame)
 {
@@ -289,7 +312,7 @@ static bool join_last_block(peal_cuda_rank *rank, peal_cuda_group *group, int in
         group->copy_bytes + op->pieces.bytes > PEAL_CUDA_FUSED_COPY_BYTES ||
         !has_room_for_list(group, op) ||
         !peal_cuda_depends_within(rank, group, index, &waits, &boxes) || !boxes ||
-        (!rank->plan->emission.sink->is_one_kernel && sending_blocks(group, boxes) > 1))
+        (sending_blocks(group, boxes) > 1 && !more_follows(rank, group, index)))
         return false;
     if (op->source->copy != PEAL_COPY_SEND || boxes & group->launch.piggyback.bit ||
         (group->launch.fold_bit &&

@@ -4,8 +4,7 @@
  *
  * That is right if each point of the message is written by one tile of the launch and by nothing
  * after it, or by nothing in the launch at all (walls, which never change). Other messages are
- * copied by the last block that sends (in stream and graph the only one), or by a kernel of their
- * own, as other images are. */
+ * copied by the last block that sends, or by a kernel of their own, as other images are. */
 #include "backends/cuda/lower/emit.h"
 #include "base/checked.h"
 

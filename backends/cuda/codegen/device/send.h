@@ -1,6 +1,6 @@
 /* How the blocks of a task send. Each copies its own tile's points into the messages and adds its
- * part to their flags. Where that cannot be, the last block to arrive copies and stores the flags.
- */
+ * part to their flags. Where that cannot be, the last block to arrive copies and stores the flags,
+ * if the host has not made the copy a launch of its own. */
 #ifndef PEAL_DEVICE_SEND_H
 #define PEAL_DEVICE_SEND_H
 
