@@ -266,18 +266,19 @@ class Executor(unittest.TestCase):
         self.assertFalse([line for line in flags if "mirrors=0" not in line])
 
     def test_sweeps_in_place(self):
-        """Border and rest of a sweep are one launch. It sends if one of its blocks does; else one more a sweep does,
-        where border and rest by themselves would be two more."""
+        """Border and rest of a sweep are one launch. It sends if one of its blocks does, or if the message leaves before
+        the rest; else one more a sweep does, where border and rest by themselves would be two more."""
         launches = {}
-        for cut in (1, 2):
-            with self.subTest(cut=cut):
-                run = Run(2, spec=os.path.join(SPECS, "sweeps.yaml"), mode="graph", set=[f"cut={cut}", "steps=9"],
+        for cut, behind in ((1, 0), (2, 0), (2, 1)):
+            with self.subTest(cut=cut, behind=behind):
+                run = Run(2, spec=os.path.join(SPECS, "sweeps.yaml"), mode="graph", set=[f"cut={cut}", f"behind={behind}", "steps=9"],
                           env={"STANDIN_FLAGS": "1", "STANDIN_DEVICES": "2"})
                 self.check_clean(run)
-                self.assertEqual("flags boxes=2 mirrors=0 writes=0 peal_task_1" in run.record, cut == 1)
-                self.assertEqual(any(line.startswith("flags") and line.endswith("peal_task_1") for line in run.record), cut == 1)
-                launches[cut] = run.record.count("cuLaunchKernelEx")
-        self.assertTrue(launches[1] < launches[2] < 1.5 * launches[1], launches)
+                alone = (cut, behind) == (2, 0)
+                self.assertEqual("flags boxes=2 mirrors=0 writes=0 peal_task_1" in run.record, not alone)
+                self.assertEqual(any(line.startswith("flags") and line.endswith("peal_task_1") for line in run.record), not alone)
+                launches[cut, behind] = run.record.count("cuLaunchKernelEx")
+        self.assertTrue(launches[1, 0] < launches[2, 0] < 1.5 * launches[1, 0], launches)
 
     def test_rows_before_replays(self):
         """Rows of single steps have been taken before a replay's rows come to the same memory."""

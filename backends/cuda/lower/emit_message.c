@@ -275,27 +275,30 @@ static unsigned sending_blocks(const peal_cuda_group *group, unsigned boxes)
     return blocks;
 }
 
-/* Whether more can join the group's task behind op `index`: the rest of its launch, or its folds.
- */
-static bool more_follows(const peal_cuda_rank *rank, const peal_cuda_group *group, int index)
+/* Whether the group has the border of its task, whose rest stands behind op `index`. */
+static bool rest_follows(const peal_cuda_rank *rank, const peal_cuda_group *group, int index)
 {
     const peal_schedule *schedule = rank->schedule;
-    bool has_border = false;
+    bool has_border = false, has_rest = false;
 
     for (int i = 0; i < group->op_count; i++) {
-        const peal_op *op = rank->op[group->op[i]].source;
-        if (op->kind == PEAL_OP_LAUNCH && op->rest)
-            return group->partials;
-        has_border |= op->kind == PEAL_OP_LAUNCH && op->border;
+        has_border |= rank->op[group->op[i]].source->border;
+        has_rest |= rank->op[group->op[i]].source->rest;
     }
-    for (int i = index + 1; has_border && i < schedule->op_count; i++) {
+    for (int i = index + 1; has_border && !has_rest && i < schedule->op_count; i++) {
         const peal_op *op = &schedule->op[i];
         if (op->kind == PEAL_OP_LOOP || op->kind == PEAL_OP_IF || op->kind == PEAL_OP_END)
             break;
-        if (op->kind == PEAL_OP_LAUNCH && op->rest && &schedule->task[op->task] == group->task)
+        if (op->rest && &schedule->task[op->task] == group->task)
             return true;
     }
-    return group->partials;
+    return false;
+}
+
+/* Whether more is to join the launch of the group's task. */
+static bool more_follows(const peal_cuda_rank *rank, const peal_cuda_group *group, int index)
+{
+    return group->partials /* folds */ || rest_follows(rank, group, index);
 }
 
 /* Leaves COPY `index` to the last block of the group's task that sends. Of several, it has to wait
