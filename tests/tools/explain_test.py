@@ -280,6 +280,13 @@ class Explain(unittest.TestCase):
         self.assertAlmostEqual(by_mode["sync"]["model"]["parts"]["launches"], 0.25 + 0.5)
         self.assertIn("C1 asynchrony", self.peal("explain", "line.yaml", "-n", "2", "--machine", "gpus.yaml")[1])
 
+    def test_sweeps_in_place(self):
+        """Border and rest of a launch come after its message, though the rest does not wait for the border."""
+        code, out, _ = peal("explain", os.path.join(ROOT, "tests/gpu/specs/sweeps.yaml"), "-n", "2", "--machine",
+                            os.path.join(ROOT, "machines/h200x4.yaml"))
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"(?m)^graph .* X=4 Y=0 Z=8$")
+
     def test_nothing_without_times(self):
         code, out, _ = self.peal("explain", "line.yaml", "-n", "2")
         self.assertEqual(code, 0)
