@@ -300,13 +300,15 @@ static peal_walk_result end_region(peal_walk *walk, const peal_op *op)
         result = leave_loop(walk, begin->loop, &leave);
         if (result != PEAL_WALK_OP)
             return result;
+        int64_t *counter = &walk->counter[walk->program->loop[begin->loop].source->depth];
         state->iteration++;
         if (!leave && state->iteration < state->repeat) {
-            walk->counter[walk->program->loop[begin->loop].source->depth] = state->iteration;
+            *counter = state->iteration;
             walk->passed[walk->position]++;
             walk->position = op->end + 1;
             return PEAL_WALK_OP;
         }
+        *counter = 0; /* what comes behind is then recorded alike, however the loop ended */
     }
     walk->passed[walk->position++]++;
     return PEAL_WALK_OP;
