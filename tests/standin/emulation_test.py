@@ -67,6 +67,7 @@ TOGETHER_STARTS = "17,-1"
 # Starts of any length begin and end amid a recording that prints: processes, ranks.
 PARTS = {"jacobi2d": (1, 2, ["nx=40", "ny=34", "steps=47", "report=2"]), "heat3d": (2, 2, ["steps=61", "report=5"]),
          "hdiff": (2, 2, ["nx=22", "ny=19", "levels=2", "steps=45", "report=4"]), "norm": (2, 2, ["steps=40"]),
+         "long": (2, 2, ["steps=27"]),
          "halo/short": (2, 2, ["nx=61", "ny=43", "steps=107", "report=25"]), "halo/short ": (1, 1, ["nx=61", "ny=43", "steps=90", "report=7"])}
 PARTS_STARTS = "1,3,2,7,1,12,-1"
 PARTS_MODES = [("graph", ""), ("graph", "steps=40,lanes=2"), ("fused", "blocks=2,steps=6"), ("fused", "blocks=2,steps=40")]

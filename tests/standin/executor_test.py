@@ -407,11 +407,11 @@ class Executor(unittest.TestCase):
         env = common.environment(LD_LIBRARY_PATH=STANDIN, STANDIN_SMS="3", STANDIN_DEVICES="2")
         for processes in ("1", "2"):
             _, out, err = common.peal("run", "-", "-n", "2", "--processes", processes, "--backend", "cuda", "--mode", "all", stdin=spec, env=env)
-            self.assertRegex(out, r"(?m)^fused    cannot run: a period has \d{4,} launches, 2048 fit$")
+            self.assertRegex(out, r"(?m)^fused    cannot run: a period has \d{4,} launches, 4096 fit$")
             self.assertNotIn("E664", err)
         found, _, err = common.peal("run", "-", "-n", "2", "--backend", "cuda", "--mode", "fused", stdin=spec, env=env)
         self.assertEqual(found, 4, err)
-        self.assertRegex(err, r"a period has \d{4,} launches, 2048 fit \[E664\]")
+        self.assertRegex(err, r"a period has \d{4,} launches, 4096 fit \[E664\]")
 
     def test_rows_that_do_not_fit(self):
         """Known before the plan is made, by each process; auto goes on."""

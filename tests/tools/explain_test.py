@@ -39,7 +39,7 @@ links: {%s: {latency_s: 2, bytes_per_s: 4}}
 
 # The last rank has 2 m launches a step, the others m; so has a step with a condition that has no period.
 MANY = """peal: 1
-params: {m: 1100, steps: 4}
+params: {m: 2100, steps: 4}
 topology: {dims: [auto]}
 buffers: {b: {count: 4, keep: true}, c: {count: 4, keep: true}}
 kernels: many.c
@@ -51,7 +51,7 @@ step:
       - {task: turn, update: c, when: rank == ranks - 1}
 """
 TURN = "PEAL_KERNEL(turn)(peal_tile t, PEAL_UPDATE(double, b))\n{\n    PEAL_FOR_1D(t, i) { b[i] = b[i] * 0.5 + i; }\n}\n"
-FITS = "a period has 2201 launches, 2048 fit"
+FITS = "a period has 4201 launches, 4096 fit"
 
 
 class Engines(unittest.TestCase):
@@ -154,6 +154,8 @@ class Limits(unittest.TestCase):
                 ((*small, "--set", "report=1"), r"no deep rounds: `relax` \(line 16\) has a reduction in each step", "graph"),
                 ((jacobi, "-n", "2", *small[3:]), r"no deep rounds: other ranks have parts of the domain", "fused"),
                 ((short, "-n", "2", *small[3:]), r"joined steps: \d+ work items of \d+ steps, \d+ one by one; by prediction they save \d+ % of a step", "fused"),
+                ((os.path.join(ROOT, "tests", "gpu", "specs", "long.yaml"), "-n", "2", *small[3:5], *small[-2:]),
+                 r"turns: 1213 work items of 2 steps, whose numbers come round after 8", "fused"),
                 ((short, "-n", "20", *small[3:]), r"joined steps: \d+ work items of \d+ steps, \d+ one by one", "(fused|graph)"),
                 # A period of 1000 steps would leave no room in the list.
                 ((short, "-n", "1", *small[3:5], "--set", "steps=20000", "--set", "report=1000", *small[-2:]),
@@ -175,7 +177,7 @@ class Limits(unittest.TestCase):
         self.cuda("explain")
         code, out, err = peal("explain", "many.yaml", "--backend", "cuda", "--set", "m=3000", "--set", "steps=1000", prefix=("prlimit", "--as=1000000000"), cwd=self.folder)
         self.assertEqual(code, 0, err)
-        self.assertRegex(out, r"(?m)^fused +no +a period has 6001 launches, 2048 fit")
+        self.assertRegex(out, r"(?m)^fused +no +a period has 6001 launches, 4096 fit")
 
     def test_explain_json(self):
         self.cuda("explain")

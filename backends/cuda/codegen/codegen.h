@@ -159,6 +159,8 @@ typedef struct peal_cuda_fused_calls {
     const bool *is_called; /* by peal_cuda_fused_number; NULL: all are */
     int numbers;           /* so many; higher ones are not called */
     int on_sm;             /* blocks that an SM is to hold; 0: PEAL_FUSED_BLOCKS */
+    bool is_wide;          /* the list is (fused_launch.h) */
+    int turns;             /* of the list (fused_launch.h); 0: one */
 } peal_cuda_fused_calls;
 
 /* Whether an architecture (major * 10 + minor) has what that unit, and that of bundles, is written

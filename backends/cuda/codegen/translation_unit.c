@@ -354,6 +354,10 @@ const char *peal_cuda_fused_unit_print(const peal_cuda_source *source,
     calls = calls ? calls : &all;
     if (calls->on_sm)
         fprintf(out, "#define PEAL_FUSED_ON_SM %d\n", calls->on_sm);
+    if (calls->is_wide)
+        fprintf(out, "#define PEAL_FUSED_IS_WIDE 1\n");
+    if (calls->turns > 1)
+        fprintf(out, "#define PEAL_FUSED_TURNS %d\n", calls->turns);
     fprintf(out, "%s", source->fused);
     print_calls(source, calls, out);
     fprintf(out, "\n%s", calls->shapes);

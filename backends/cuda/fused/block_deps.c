@@ -89,7 +89,7 @@ static bool begins_section(const peal_cuda_fused *fused, int item)
 static void find_distances(order *o)
 {
     const peal_cuda_fused *fused = o->fused;
-    int kinds = fused->kinds, latest[PEAL_CUDA_KINDS];
+    int kinds = fused->kinds, latest[PEAL_FUSED_WIDE_KINDS];
 
     for (int i = 0; i < kinds * kinds; i++)
         o->distance[i] = FREE;
@@ -299,7 +299,7 @@ bool peal_cuda_block_deps_build(const peal_cuda_rank *rank, peal_cuda_fused *fus
     peal_arena *kept = rank->plan->arena, *arena = peal_arena_create_within(kept);
 
     peal_cuda_fused_find_kinds(fused);
-    if (fused->kinds > PEAL_CUDA_KINDS) {
+    if (fused->kinds > fused->most_kinds) {
         peal_arena_destroy(arena);
         return false;
     }

@@ -98,7 +98,8 @@ static int blocks_to_hold(const peal_cuda_plan *plan, const peal_cuda_fused_kern
 
     if (kernel->sm)
         fit = kernel->sm->shared_bytes /
-              (kernel->stage_bytes + PEAL_CUDA_DISPATCHER_BYTES + kernel->sm->shared_block);
+              (kernel->stage_bytes + PEAL_CUDA_DISPATCHER_BYTES +
+               (kernel->is_wide ? PEAL_CUDA_WIDE_BYTES : 0) + kernel->sm->shared_block);
     fit = fit < 1 ? 1 : fit < PEAL_FUSED_BLOCKS ? fit : PEAL_FUSED_BLOCKS;
     return wanted < fit ? wanted : fit;
 }
@@ -145,9 +146,9 @@ static peal_status choose_grid(peal_cuda_plan *plan, peal_cuda_fused_kernel *ker
 
 static peal_status check_items(peal_cuda_plan *plan, const peal_cuda_fused *fused)
 {
-    if (fused->count > PEAL_FUSED_ITEMS)
+    if (fused->count > PEAL_FUSED_WIDE_ITEMS)
         return refuse(plan, peal_arena_print(plan->arena, "a period has %d launches, %d fit",
-                                             fused->count, PEAL_FUSED_ITEMS));
+                                             fused->count, PEAL_FUSED_WIDE_ITEMS));
     for (int r = 0; r < fused->count; r++)
         if (fused->item[r].overflows)
             return refuse(plan, "a task or message touches more than 256 boxes of memory");
@@ -187,7 +188,8 @@ static void add_fast_section(const peal_cuda_plan *plan, peal_cuda_fused_kernel 
         peal_cuda_fused_take_joined(plan, kernel, behind - first);
     }
     fused->fast_end = fused->count;
-    if (count > 0 && fused->count + count > PEAL_FUSED_ITEMS) {
+    bool is_deep = fused->fast_at && !fused->joined;
+    if (count > 0 && fused->count + count > (is_deep ? PEAL_FUSED_ITEMS : PEAL_FUSED_WIDE_ITEMS)) {
         drop_sections(fused);
         return;
     }
@@ -201,7 +203,6 @@ static peal_status build_rank(peal_cuda_rank *rank, peal_cuda_fused *fused, peal
     peal_cuda_block_deps deps;
     peal_cuda_tickets tickets = {.count = 0};
 
-    fused->kind_item = PEAL_ARENA_ARRAY(rank->plan->arena, int, fused->count + 1);
     bool fits = peal_cuda_block_deps_build(rank, fused, &deps);
     if (!fits && fused->section_count > 0) { /* too many kinds: the steps alone may do, */
         drop_sections(fused);
@@ -214,10 +215,31 @@ static peal_status build_rank(peal_cuda_rank *rank, peal_cuda_fused *fused, peal
     if (!fits)
         return refuse(rank->plan, peal_arena_print(rank->plan->arena,
                                                    "a period has %d kinds of launches, %d fit",
-                                                   fused->kinds, PEAL_CUDA_KINDS));
+                                                   fused->kinds, fused->most_kinds));
     if (fused->dispatcher->list_tickets)
         fused->dispatcher->list_tickets(rank, fused, &deps, &tickets);
     return peal_cuda_fused_upload(rank, fused, &deps, &tickets, parameter);
+}
+
+/* Kinds show once work items have shapes. Deep rounds leave no room for what a wide list needs, so
+ * there are none if there are too many kinds. */
+static void choose_width(const peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel)
+{
+    bool is_deep = false;
+
+    kernel->is_wide = false;
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_cuda_fused *fused = &kernel->rank[r];
+        fused->kind_item = PEAL_ARENA_ARRAY(plan->arena, int, fused->count + 1);
+        peal_cuda_fused_find_kinds(fused);
+        kernel->is_wide |= fused->kinds > PEAL_FUSED_ITEM_KINDS || fused->count > PEAL_FUSED_ITEMS;
+        for (int i = 0; i < fused->count; i++)
+            is_deep |= fused->item[i].deep != NULL;
+    }
+    kernel->is_wide &= !is_deep;
+    for (int r = 0; r < plan->rank_count; r++)
+        kernel->rank[r].most_kinds =
+            kernel->is_wide ? PEAL_FUSED_WIDE_KINDS : PEAL_FUSED_ITEM_KINDS;
 }
 
 /* Of the functions that work items without a shape are run by. */
@@ -243,19 +265,24 @@ peal_status peal_cuda_fused_build(peal_cuda_plan *plan, int slot)
     peal_status status = PEAL_STATUS_OK;
     unsigned begin = 0;
 
+    peal_cuda_fused_find_turns(plan, kernel);
     for (int r = 0; r < plan->rank_count && !status; r++) {
         status = check_items(plan, &kernel->rank[r]);
         kernel->rank[r].plain = kernel->rank[r].fast_end = kernel->rank[r].count;
     }
     if (status)
         return status;
-    add_fast_section(plan, kernel);
+    if (kernel->turns == 1)
+        add_fast_section(plan, kernel);
     for (int r = 0; r < plan->rank_count; r++)
         of[r] = demand_of(&kernel->rank[r]);
     choose_cyclic(plan, kernel, of);
     peal_cuda_fused_calls calls = {.shapes = peal_cuda_fused_shape(kernel, plan->rank_count,
                                                                    plan->device, plan->arena),
-                                   .shape_count = kernel->shapes};
+                                   .shape_count = kernel->shapes,
+                                   .turns = kernel->turns};
+    choose_width(plan, kernel);
+    calls.is_wide = kernel->is_wide;
     calls.on_sm = blocks_to_hold(plan, kernel, of); /* the shapes say how much memory there is */
     find_called(plan, kernel, &calls);
     status = peal_cuda_kernels_fused(plan->kernels, slot, &calls, &kernel->function);

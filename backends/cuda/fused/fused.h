@@ -8,6 +8,7 @@
  *   deep.c            finds steps that a block runs without asking others
  *   deep_choice.c     how many of them, and on which tiles
  *   deep_section.c    work items of such rounds
+ *   turns.c           makes a list of few steps of many that differ in numbers only
  *   build.c           conducts the rest: how many blocks each rank has, the kernel, its lists
  *   shapes.c          prints what the compiler may know of the launches
  *   partition.c       which part of a work item each block runs
@@ -51,8 +52,8 @@ enum { PEAL_CUDA_WORK_ITEM_TOUCHES = 256 };
 /* Boxes of a launch that has a shape; one of more boxes is run by the general function. */
 enum { PEAL_CUDA_SHAPED_BOXES = 4 };
 
-/* Shared memory of a block that is the dispatcher's. */
-enum { PEAL_CUDA_DISPATCHER_BYTES = 28 * 1024 };
+/* Shared memory of a block that is the dispatcher's; and how much more with a wide list. */
+enum { PEAL_CUDA_DISPATCHER_BYTES = 28 * 1024, PEAL_CUDA_WIDE_BYTES = 6400 };
 
 /* A round of several steps of a task, as one work item (deep.c). */
 enum { PEAL_CUDA_LEAST_DEEP = 3 };
@@ -67,7 +68,6 @@ typedef struct peal_cuda_deep {
 } peal_cuda_deep;
 
 typedef struct peal_cuda_work_item {
-    peal_launch launch;
     int number;      /* of the function that runs it */
     unsigned blocks; /* of its grid */
     bool after_all;  /* each of its partitions waits for all blocks, */
@@ -95,7 +95,16 @@ typedef struct peal_cuda_work_item {
     unsigned
         first_blocks; /* how many come first and send; some blocks of the kernel run only these */
     int service; /* if it has one block: which block runs it, counted from the kernel's last one */
+    const uint64_t *growth; /* by word of the launch (fused_launch.h); NULL: nothing grows */
+    peal_launch launch;     /* by far most of it, and last, so that all before can be kept apart */
 } peal_cuda_work_item;
+
+/* A recorded work item that lies so far behind that the list has it only as part of a turn: all in
+ * front of its launch, and what that uses of itself, packed. */
+typedef struct peal_cuda_later_item {
+    void *traits;
+    char *words;
+} peal_cuda_later_item;
 
 /* One block that others wait for, and that does more than count steps. */
 static inline bool peal_cuda_is_single(const peal_cuda_work_item *item)
@@ -110,7 +119,8 @@ typedef struct peal_cuda_ticket_launch {
     unsigned count; /* of tickets */
 } peal_cuda_ticket_launch;
 
-enum { PEAL_CUDA_KINDS = 128 }; /* of a round's work items: the kernel keeps kinds in bytes */
+/* Work items that are recorded, behind those that a list may have; more are counted only. */
+enum { PEAL_CUDA_LATER_ITEMS = 1 << 15 };
 
 /* Recorded steps whose work items may lie across their bounds (joined.c). */
 typedef struct peal_cuda_joined {
@@ -127,6 +137,9 @@ typedef struct peal_cuda_joined {
 typedef struct peal_cuda_fused {
     peal_cuda_work_item *item;
     int count, room;
+    peal_cuda_later_item
+        *later; /* those from PEAL_FUSED_WIDE_ITEMS on; the sections' are not kept */
+    int later_count, later_room;
     int plain;    /* of the recorded steps; behind them is the fast section, if any: the same steps
                      with deep rounds, or joined (joined.c); */
     int fast_end; /* and from here on are the sections of launches that come between steps */
@@ -142,7 +155,7 @@ typedef struct peal_cuda_fused {
     const struct peal_cuda_dispatcher *dispatcher;
     peal_cuda_touch *touch; /* room for those of the work item that is being recorded */
     bool *served;           /* by op: the latest work item that it was recorded in is done aside */
-    int kinds;
+    int kinds, most_kinds;
     int *kind_item;  /* by kind: its first work item */
     unsigned blocks; /* of the kernel, for this rank */
     unsigned grid;   /* how many blocks, or workers, have a partition of a work item */
@@ -158,7 +171,9 @@ typedef struct peal_cuda_fused_kernel {
     peal_fused *parameter; /* by rank; of the launch, as the device has it, with `more` behind it */
     peal_fused_span *more; /* spans behind the first, if there is one rank */
     int more_count;        /* as they were launched last */
-    int64_t steps;         /* recorded, where they are marked */
+    int64_t steps;         /* recorded, where they are marked; then those of a turn */
+    bool is_wide;          /* some list is (fused_launch.h) */
+    int turns;             /* of the list (turns.c); 1: its numbers stay as they are */
     double saved;          /* share of a step's time, by the fast section, as predicted */
     const char *note;      /* what that has, or why there are no deep rounds */
     int shapes;
@@ -238,6 +253,19 @@ peal_status peal_cuda_reduction_ring_create(peal_cuda_plan *plan);
 bool peal_cuda_reduction_ring_free(peal_cuda_plan *plan);
 /* Whether a group is a FOLD whose result goes into messages only. */
 bool peal_cuda_fused_sends_fold(const peal_cuda_rank *rank, const peal_cuda_group *group);
+
+/* turns.c: keeps the work item that was recorded last and lies behind the list; and makes the list
+ * one of turns, where it is too long, before the work items get their shapes. */
+void peal_cuda_fused_keep_later(peal_cuda_plan *plan, peal_cuda_fused *fused);
+void peal_cuda_fused_find_turns(const peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel);
+
+/* upload.c: the parts of a launch that it uses, which work items are packed of. */
+enum { PEAL_CUDA_PACKED_PARTS = 7 };
+typedef struct peal_cuda_packed {
+    size_t from, bytes; /* where it begins in peal_launch; how much of it is used */
+} peal_cuda_packed;
+void peal_cuda_fused_parts_of(const peal_launch *launch,
+                              peal_cuda_packed out[PEAL_CUDA_PACKED_PARTS]);
 
 /* footprint.c */
 int peal_cuda_footprint_spaces(const peal_cuda_rank *rank);

@@ -18,8 +18,10 @@ int64_t peal_cuda_fused_most_rounds(const peal_cuda_plan *plan)
 {
     int most = 1;
 
-    for (int r = 0; r < plan->rank_count; r++)
-        most = plan->fused[0].rank[r].plain > most ? plan->fused[0].rank[r].plain : most;
+    for (int r = 0; r < plan->rank_count; r++) {
+        int items = plan->fused[0].rank[r].plain * plan->fused[0].turns;
+        most = items > most ? items : most;
+    }
     return plan->options.dispatcher->most_rounds(plan, most);
 }
 
@@ -56,16 +58,18 @@ typedef struct section {
     const int *at;
     int first, count; /* work items */
     int64_t steps;
+    int turns; /* of so many steps */
 } section;
 
 static section plain_section(const peal_cuda_fused_kernel *kernel, const peal_cuda_fused *fused)
 {
-    return (section){fused->at_step, 0, fused->plain, kernel->steps};
+    return (section){fused->at_step, 0, fused->plain, kernel->steps, kernel->turns};
 }
 
 static section fast_section(const peal_cuda_fused_kernel *kernel, const peal_cuda_fused *fused)
 {
-    return (section){fused->fast_at, fused->plain, fused->fast_end - fused->plain, kernel->steps};
+    return (section){fused->fast_at, fused->plain, fused->fast_end - fused->plain, kernel->steps,
+                     kernel->turns};
 }
 
 /* Steps [from, end) of a section, which may be of several rounds. */
@@ -78,7 +82,8 @@ static peal_fused_span span_of(const section *s, int64_t from, int64_t end)
                              .first = (unsigned short)(s->first + s->at[from % s->steps]),
                              .begin = (unsigned short)s->first,
                              .end = (unsigned short)(s->first + s->count),
-                             .asks = 1};
+                             .asks = 1,
+                             .turn = (unsigned char)(from / s->steps % s->turns)};
 }
 
 /* Of steps [from, end) the fast section has [*first, *last): plain steps come before, to where it

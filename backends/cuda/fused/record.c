@@ -37,7 +37,7 @@ peal_cuda_work_item *peal_cuda_fused_next_item(const peal_cuda_rank *rank)
     peal_cuda_fused *fused = recorded(rank);
 
     /* What there is no room for is counted alone: build refuses it. */
-    int at = fused->count < PEAL_FUSED_ITEMS ? fused->count : PEAL_FUSED_ITEMS;
+    int most = PEAL_FUSED_WIDE_ITEMS, at = fused->count < most ? fused->count : most;
 
     if (at == fused->room)
         fused->item =
@@ -77,7 +77,7 @@ int peal_cuda_fused_end_section(peal_cuda_plan *plan)
 {
     peal_cuda_fused *fused = recorded(&plan->rank[0]);
     int begin = fused->section[fused->section_count];
-    bool fits = fused->count <= PEAL_FUSED_ITEMS && fused->count > begin;
+    bool fits = fused->count <= PEAL_FUSED_WIDE_ITEMS && fused->count > begin;
 
     for (int i = begin; i < fused->count && fits; i++)
         fits = !fused->item[i].overflows;
@@ -245,6 +245,8 @@ void peal_cuda_fused_add(peal_cuda_rank *rank, CUfunction function, unsigned blo
         recorded(rank)->served[group->op[i]] = item->serves >= 0;
     item->after_all |= dispatcher->has_barrier;
     item->spares &= dispatcher->has_services && !dispatcher->has_barrier;
-    if (recorded(rank)->count <= PEAL_FUSED_ITEMS)
+    if (recorded(rank)->count <= PEAL_FUSED_WIDE_ITEMS)
         peal_cuda_fused_keep_touches(rank->plan, item);
+    else
+        peal_cuda_fused_keep_later(rank->plan, recorded(rank));
 }

@@ -8,37 +8,38 @@ _Static_assert(PEAL_FUSED_RANKS_MOST * sizeof(peal_fused) + sizeof(peal_fused_sp
                    sizeof(peal_fused) + (PEAL_FUSED_SPANS - 1) * sizeof(peal_fused_span) <= 4096,
                "a kernel's parameters");
 
-enum { PARTS = 7 };
+enum { PARTS = PEAL_CUDA_PACKED_PARTS };
 
-/* A part of peal_launch that work items use, of the same length in all of them. */
-typedef struct part {
-    size_t from, bytes; /* where it begins in peal_launch; how much of it is used */
-} part;
-
-static size_t longer(size_t a, size_t b)
+void peal_cuda_fused_parts_of(const peal_launch *launch,
+                              peal_cuda_packed out[PEAL_CUDA_PACKED_PARTS])
 {
-    return a > b ? a : b;
+    const peal_launch *l = launch;
+    const peal_cuda_packed parts[PARTS] = {
+        {0, offsetof(peal_launch, base)},
+        {offsetof(peal_launch, base), l->list_count > 0 ? sizeof(l->base) : 0},
+        {offsetof(peal_launch, list), (size_t)l->list_count * sizeof(l->list[0])},
+        {offsetof(peal_launch, box), (size_t)l->box_count * sizeof(l->box[0])},
+        {offsetof(peal_launch, wait), (size_t)l->wait_count * sizeof(l->wait[0])},
+        {offsetof(peal_launch, write), (size_t)l->write_count * sizeof(l->write[0])},
+        {offsetof(peal_launch, remote_store),
+         (size_t)l->remote_store_count * sizeof(l->remote_store[0])}};
+
+    memcpy(out, parts, sizeof(parts));
 }
 
-static int find_parts(const peal_cuda_fused *fused, part *out)
+/* Each part is as long as the longest of all work items. */
+static int find_parts(const peal_cuda_fused *fused, peal_cuda_packed *out)
 {
-    part found[PARTS] = {{0, offsetof(peal_launch, base)},        {offsetof(peal_launch, base), 0},
-                         {offsetof(peal_launch, list), 0},        {offsetof(peal_launch, box), 0},
-                         {offsetof(peal_launch, wait), 0},        {offsetof(peal_launch, write), 0},
-                         {offsetof(peal_launch, remote_store), 0}};
+    peal_cuda_packed found[PARTS], parts[PARTS];
     int count = 0;
 
     for (int r = 0; r < fused->count; r++) {
-        const peal_launch *l = &fused->item[r].launch;
-        found[1].bytes = longer(found[1].bytes, l->list_count > 0 ? sizeof(l->base) : 0);
-        found[2].bytes = longer(found[2].bytes, (size_t)l->list_count * sizeof(l->list[0]));
-        found[3].bytes = longer(found[3].bytes, (size_t)l->box_count * sizeof(l->box[0]));
-        found[4].bytes = longer(found[4].bytes, (size_t)l->wait_count * sizeof(l->wait[0]));
-        found[5].bytes = longer(found[5].bytes, (size_t)l->write_count * sizeof(l->write[0]));
-        found[6].bytes =
-            longer(found[6].bytes, (size_t)l->remote_store_count * sizeof(l->remote_store[0]));
+        peal_cuda_fused_parts_of(&fused->item[r].launch, parts);
+        for (int i = 0; i < PARTS; i++)
+            if (r == 0 || parts[i].bytes > found[i].bytes)
+                found[i] = parts[i];
     }
-    for (int i = 0; i < PARTS; i++)
+    for (int i = 0; i < PARTS && fused->count > 0; i++)
         if (found[i].bytes > 0)
             out[count++] = found[i];
     return count;
@@ -63,11 +64,24 @@ static size_t take(size_t *end, size_t bytes)
     return at;
 }
 
-static void pack(const peal_cuda_fused *fused, const part *parts, int count, char *out)
+static void pack(const peal_cuda_fused *fused, const peal_cuda_packed *parts, int count, char *out)
 {
     for (int r = 0; r < fused->count; r++)
         for (int p = 0; p < count; p++) {
             memcpy(out, (const char *)&fused->item[r].launch + parts[p].from, parts[p].bytes);
+            out += parts[p].bytes;
+        }
+}
+
+/* In the same way, what their words grow by a turn. */
+static void pack_growth(const peal_cuda_fused *fused, const peal_cuda_packed *parts, int count,
+                        char *out)
+{
+    for (int r = 0; r < fused->count; r++)
+        for (int p = 0; p < count; p++) {
+            const uint64_t *growth = fused->item[r].growth;
+            if (growth)
+                memcpy(out, (const char *)growth + parts[p].from, parts[p].bytes);
             out += parts[p].bytes;
         }
 }
@@ -100,7 +114,7 @@ peal_status peal_cuda_fused_upload(const peal_cuda_rank *rank, peal_cuda_fused *
                                    const peal_cuda_tickets *tickets, peal_fused *f)
 {
     peal_cuda_plan *plan = rank->plan;
-    part parts[PARTS];
+    peal_cuda_packed parts[PARTS];
     int count = find_parts(fused, parts);
     size_t words = 0, grid = fused->grid, items = (size_t)fused->count;
     layout at = {.bytes = 0};
@@ -120,7 +134,8 @@ peal_status peal_cuda_fused_upload(const peal_cuda_rank *rank, peal_cuda_fused *
     at.word_index = take(&at.bytes, words * sizeof(unsigned short));
     at.epochs = take(&at.bytes, grid * f->epoch_words * sizeof(unsigned));
     at.arrived = take(&at.bytes, items * PEAL_FUSED_COUNTERS * sizeof(unsigned));
-    at.items = take(&at.bytes, items * words * 8);
+    bool turns = fused->count > 0 && fused->item[0].growth != NULL;
+    at.items = take(&at.bytes, items * words * 8 * (turns ? 2 : 1));
     if (tickets->count > 0)
         take_tickets(fused, tickets, &at);
     CUresult result = plan->driver->cuMemAlloc_(&fused->memory, at.bytes);
@@ -152,6 +167,8 @@ peal_status peal_cuda_fused_upload(const peal_cuda_rank *rank, peal_cuda_fused *
         for (size_t i = 0; i < parts[p].bytes / 8; i++)
             *to++ = (unsigned short)(parts[p].from / 8 + i);
     pack(fused, parts, count, image + at.items);
+    if (turns)
+        pack_growth(fused, parts, count, image + at.items + items * words * 8);
     result = plan->driver->cuMemcpyHtoD_(fused->memory, image, at.bytes);
     /* It returns once it has been staged, and the plan's stream is not ordered behind it: where
      * other jobs have the device meanwhile, the kernel may come first. */

@@ -310,6 +310,7 @@ static peal_status choose_and_record(peal_cuda_plan *plan)
     peal_status status = engine->settle ? engine->settle(plan) : PEAL_STATUS_OK;
     graphs->report = graphs->steps > engine->reports ? graphs->steps / engine->reports : 1;
     graphs->report = graphs->report < MOST_UNCOUNTED ? graphs->report : MOST_UNCOUNTED;
+    graphs->report = graphs->is_even ? 1 : graphs->report;
     for (int r = 0; r < plan->rank_count; r++) {
         plan->rank[r].dry = true;
         plan->rank[r].stop_word = graphs->stops ? plan->rank[r].words + PEAL_CUDA_STOP_WORD : 0;
@@ -347,7 +348,8 @@ static peal_status record_with_room(peal_cuda_plan *plan)
 }
 
 /* How many launches emission makes of a step is known once they are recorded: it is tried out
- * whether as few as one a step fit, then chosen by as many as there can be. */
+ * whether as few as one a step fit, then chosen by as many as there can be. Where one period is too
+ * long, its steps are all recorded alike: the engine may have an eye for what repeats. */
 static peal_status record_what_fits(peal_cuda_plan *plan)
 {
     int from = peal_diagnostics_count(plan->desc.diagnostics);
@@ -358,6 +360,7 @@ static peal_status record_what_fits(peal_cuda_plan *plan)
         return status;
     peal_diagnostics_take_back(plan->desc.diagnostics, from);
     plan->graphs->hopes = false;
+    plan->graphs->is_even = plan->graphs->steps == plan->graphs->period;
     return record_with_room(plan);
 }
 

@@ -84,6 +84,7 @@ typedef struct peal_cuda_graphs {
     unsigned rows;         /* how many these are */
     bool hopes;            /* K was chosen as if there were one launch a step */
     bool is_sure;          /* K's launches fit, however many emission makes of them */
+    bool is_even;          /* each step is recorded like the others: it counts itself */
     bool twice;            /* K was chosen so that its steps have room twice, */
     bool is_cramped;       /* and has to be, since joined steps (joined_steps.c) have none */
     bool stops;            /* the outermost loop has an `until` */

@@ -15,14 +15,26 @@
 
 #include "peal/fused.h"
 
-/* What a block keeps in shared memory for the whole run: its partitions of all kinds, the blocks
- * that these depend on, what they add to flags, the kind of each work item, and where each word of
- * a packed launch belongs. */
+#ifdef PEAL_FUSED_IS_WIDE
+typedef unsigned short peal_tiles_kind_;
+enum { PEAL_TILES_ITEMS_ = PEAL_FUSED_WIDE_ITEMS, PEAL_TILES_KINDS_ = PEAL_FUSED_WIDE_KINDS };
+#else
+typedef unsigned char peal_tiles_kind_;
+enum { PEAL_TILES_ITEMS_ = PEAL_FUSED_ITEMS, PEAL_TILES_KINDS_ = PEAL_FUSED_ITEM_KINDS };
+#endif
+
+/* So many work items a block passes at once, while it runs one: it does not wait for that. */
+enum { PEAL_TILES_MOST_PASSED_ = 16 };
+
+/* What a block keeps in shared memory for the whole run: its partitions of the first kinds, the
+ * blocks that these depend on, what they add to flags, of which kinds it has no tiles, the kind of
+ * each work item, and where each word of a packed launch belongs. */
 struct peal_tiles_kept_ {
     peal_fused_partition partition[PEAL_FUSED_KINDS];
     peal_fused_add add[PEAL_FUSED_ADDS];
     peal_fused_dependency after[PEAL_FUSED_DEPENDENCIES];
-    unsigned char kind[PEAL_FUSED_ITEMS];
+    bool idle[PEAL_TILES_KINDS_];
+    peal_tiles_kind_ kind[PEAL_TILES_ITEMS_];
     unsigned short place[sizeof(peal_launch) / sizeof(unsigned long long)];
 };
 
@@ -37,9 +49,12 @@ struct peal_tiles_walk_ {
     bool begins;              /* a round begins with it, */
     bool asks;                /* and the host is asked whether the run is over */
     bool over;                /* there is none */
+    peal_shared_ filled;      /* the slot that is being filled, */
+    unsigned filled_turn;     /* for this turn */
     /* The next one in which the block has tiles, or with which a span begins: */
-    unsigned item, number;   /* as `epoch` is of the one before */
-    unsigned span, left;     /* its span, and work items of that from it on */
+    unsigned item, number; /* as `epoch` is of the one before */
+    unsigned span, left;   /* its span, and work items of that from it on */
+    unsigned turn;
     bool opens, looks, ends; /* as `begins`, `asks` and `over` */
 };
 
@@ -50,11 +65,11 @@ peal_tiles_slot_at_(const volatile peal_shared_ &at)
     return (peal_fused_slot_ *)peal_shared_at_(at);
 }
 
-static __device__ __forceinline__ peal_fused_partition
-peal_tiles_partition_of_(const peal_fused &fused, unsigned kind)
+static __device__ __forceinline__ const peal_fused_partition *
+peal_tiles_partition_at_(const peal_fused &fused, unsigned kind)
 {
-    return ((const peal_fused_partition *)
-                fused.partitions)[kind * peal_fused_grid_(fused) + peal_fused_me_(fused)];
+    return (const peal_fused_partition *)fused.partitions + kind * peal_fused_grid_(fused) +
+           peal_fused_me_(fused);
 }
 
 /* All threads, when the kernel begins: fills `kept` with partitions of the first kinds. As far as
@@ -66,11 +81,13 @@ static __device__ __forceinline__ void peal_tiles_keep_(const peal_fused &fused,
     unsigned names = 0, adds = 0;
 
     for (unsigned r = peal_thread_(); r < fused.item_count; r += PEAL_FUSED_THREADS)
-        kept->kind[r] = (unsigned char)((const peal_fused_head *)fused.heads)[r].kind;
+        kept->kind[r] = (peal_tiles_kind_)((const peal_fused_head *)fused.heads)[r].kind;
     for (unsigned i = peal_thread_(); i < fused.item_words; i += PEAL_FUSED_THREADS)
         kept->place[i] = ((const unsigned short *)fused.word_index)[i];
+    for (unsigned k = peal_thread_(); k < fused.kind_count; k += PEAL_FUSED_THREADS)
+        kept->idle[k] = peal_tiles_partition_at_(fused, k)->count == 0;
     for (unsigned k = 0; k < fused.kind_count && k < PEAL_FUSED_KINDS; k++) {
-        peal_fused_partition partition = peal_tiles_partition_of_(fused, k);
+        peal_fused_partition partition = *peal_tiles_partition_at_(fused, k);
         const peal_fused_dependency *after =
             (const peal_fused_dependency *)fused.after + partition.after;
         unsigned count = partition.after_count;
@@ -94,6 +111,10 @@ static __device__ __forceinline__ void peal_tiles_keep_(const peal_fused &fused,
     }
 }
 
+static_assert(sizeof(peal_launch) % 8 == 0 && sizeof(peal_fused_head) % 8 == 0 &&
+                  sizeof(peal_fused_partition) % 8 == 0,
+              "partitions are copied by words");
+
 /* All threads: begin to copy into a slot all that the block needs for a work item. */
 static __device__ __forceinline__ void peal_tiles_fetch_(const peal_fused &fused,
                                                          const peal_tiles_kept_ &kept,
@@ -105,14 +126,30 @@ static __device__ __forceinline__ void peal_tiles_fetch_(const peal_fused &fused
                            &slot->head);
     if (thread == 32) {
         const unsigned kind = kept.kind[item];
-        peal_fused_partition partition =
-            kind < PEAL_FUSED_KINDS ? kept.partition[kind] : peal_tiles_partition_of_(fused, kind);
+        if (kind < PEAL_FUSED_KINDS) {
+            slot->partition = kept.partition[kind];
+        } else {
+            const unsigned long long *from =
+                (const unsigned long long *)peal_tiles_partition_at_(fused, kind);
+            for (unsigned i = 0; i < sizeof(slot->partition) / sizeof(*from); i++)
+                peal_fetch_to_((unsigned long long *)&slot->partition + i, from + i);
+        }
+    }
+}
+
+/* All threads, once what each of them has begun to copy is there: the rest of a fetch. */
+static __device__ __forceinline__ void peal_tiles_fetched_(const peal_fused &fused,
+                                                           const peal_tiles_kept_ &kept,
+                                                           peal_fused_slot_ *slot, unsigned turn)
+{
+    peal_fused_grow_(fused, kept.place, &slot->launch, turn);
+    if (peal_thread_() == 32) {
+        const peal_fused_partition &partition = slot->partition;
         slot->after =
             (partition.after_kept ? kept.after : (const peal_fused_dependency *)fused.after) +
             partition.after;
         slot->adds =
             (partition.adds_kept ? kept.add : (const peal_fused_add *)fused.adds) + partition.adds;
-        slot->partition = partition;
     }
 }
 
@@ -169,6 +206,7 @@ static __device__ __forceinline__ void peal_tiles_open_(const peal_fused_ranks_ 
     walk->left = span.items;
     walk->opens = index > 0 || span.first == span.begin;
     walk->looks = span.asks != 0;
+    walk->turn = span.turn;
     walk->ends = span.items == 0;
 }
 
@@ -184,11 +222,11 @@ static __device__ __forceinline__ void peal_tiles_pass_(const peal_fused_ranks_ 
 
     if (walk->ends)
         return;
+    const unsigned most = left > PEAL_TILES_MOST_PASSED_ ? left - PEAL_TILES_MOST_PASSED_ : 0;
     do {
         item++;
         left--;
-    } while (left > 0 && item < span.end && kept.kind[item] < PEAL_FUSED_KINDS &&
-             kept.partition[kept.kind[item]].count == 0);
+    } while (left > most && item < span.end && kept.idle[kept.kind[item]]);
     walk->number += walk->left - left;
     if (left == 0) {
         peal_tiles_open_(ranks, fused, walk, walk->span + 1);
@@ -197,6 +235,8 @@ static __device__ __forceinline__ void peal_tiles_pass_(const peal_fused_ranks_ 
     walk->left = left;
     walk->opens = item == span.end;
     walk->item = item == span.end ? span.begin : item;
+    if (PEAL_FUSED_TURNS > 1 && walk->opens)
+        walk->turn = walk->turn + 1 < PEAL_FUSED_TURNS ? walk->turn + 1 : 0;
 }
 
 /* One thread, once all threads have read `walk`: moves it to the next work item. */
@@ -259,13 +299,17 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_ON_S
     __syncthreads();
     peal_tiles_fetch_(fused, kept, fused.span.first, &slots[0]);
     peal_fetched_();
+    peal_tiles_fetched_(fused, kept, &slots[0], fused.span.turn);
     __syncthreads();
     while (goes_on && !walk.over) {
         const peal_fused_slot_ &slot = *peal_tiles_slot_at_(walk.slot);
         const bool begins = walk.begins, asks = walk.asks;
         peal_tiles_fetch_(fused, kept, walk.item, peal_tiles_slot_at_(walk.other));
-        if (peal_fused_counts_())
+        if (peal_fused_counts_()) {
             walk.run = walk.slot;
+            walk.filled = walk.other;
+            walk.filled_turn = walk.turn;
+        }
         goes_on = peal_tiles_await_(fused, slot, begins, peal_fused_waits_(slot), walk.epoch);
         peal_tiles_go_on_(ranks, fused, kept, &walk);
         if (goes_on && begins && peal_tiles_end_(fused, asks))
@@ -279,6 +323,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_ON_S
         const unsigned add_count = done.partition.add_count;
         const bool alone = done.head.alone != 0;
         peal_fetched_();
+        peal_tiles_fetched_(fused, kept, peal_tiles_slot_at_(walk.filled), walk.filled_turn);
         __syncthreads();
         goes_on = goes_on && !peal_fused_failed_.kind;
         if (goes_on && peal_thread_() < 64)

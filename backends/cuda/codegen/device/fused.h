@@ -19,6 +19,10 @@
 #include "peal/jitter.h"
 #include "peal/shaped.h"
 
+/* Turns of the list, which is once in memory (fused_launch.h). */
+#ifndef PEAL_FUSED_TURNS
+#define PEAL_FUSED_TURNS 1
+#endif
 /* Blocks that an SM is to hold: the fewer, the more registers each thread has. */
 #ifndef PEAL_FUSED_ON_SM
 #define PEAL_FUSED_ON_SM PEAL_FUSED_BLOCKS
@@ -78,6 +82,10 @@ struct peal_fused_slot_ {
     const peal_fused_add *adds;
 };
 
+/* The growth of the words of the work item that is being fetched. */
+__shared__ unsigned long long
+    peal_fused_growth_[PEAL_FUSED_TURNS > 1 ? sizeof(peal_launch) / sizeof(unsigned long long) : 1];
+
 /* `threads` threads: begin to copy a work item and its head into a slot. place: where each word of
  * the packed launch belongs. */
 static __device__ __forceinline__ void
@@ -91,8 +99,31 @@ peal_fused_fetch_item_(const peal_fused &fused, const unsigned short *place, uns
 
     for (unsigned i = thread; i < fused.item_words; i += threads)
         peal_fetch_to_((unsigned long long *)launch + place[i], from + i);
+    for (unsigned i = thread; PEAL_FUSED_TURNS > 1 && i < fused.item_words; i += threads)
+        peal_fetch_to_(&peal_fused_growth_[i],
+                       from + (unsigned long long)fused.item_count * fused.item_words + i);
     if (thread < 2)
         peal_fetch_to_((unsigned long long *)to + thread, head + thread);
+}
+
+/* What is added to a word in that turn. */
+static __device__ __forceinline__ unsigned long long peal_fused_grown_(unsigned long long growth,
+                                                                       unsigned turn)
+{
+    const unsigned rounds = (unsigned)growth & PEAL_FUSED_GROWTH_ROUNDS;
+
+    return (rounds > 0 ? turn & ((1u << rounds) - 1) : turn) * (growth - rounds);
+}
+
+/* All threads, once what each of them has fetched is there, which is all that it reads here: makes
+ * the launch that of its turn. */
+static __device__ __forceinline__ void peal_fused_grow_(const peal_fused &fused,
+                                                        const unsigned short *place,
+                                                        peal_launch *launch, unsigned turn)
+{
+    for (unsigned i = peal_thread_(); PEAL_FUSED_TURNS > 1 && i < fused.item_words;
+         i += PEAL_FUSED_THREADS)
+        ((unsigned long long *)launch)[place[i]] += peal_fused_grown_(peal_fused_growth_[i], turn);
 }
 
 #include "peal/fused_wait.h"

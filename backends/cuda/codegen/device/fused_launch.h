@@ -16,8 +16,12 @@
 
 enum {
     PEAL_FUSED_THREADS = 256,
-    PEAL_FUSED_BLOCKS = 3,            /* blocks that fit on an SM, if there is work for so many */
-    PEAL_FUSED_ITEMS = 2048,          /* of a round */
+    PEAL_FUSED_BLOCKS = 3,   /* blocks that fit on an SM, if there is work for so many */
+    PEAL_FUSED_ITEMS = 2048, /* of a list, and the kinds of them that there may be; */
+    PEAL_FUSED_ITEM_KINDS = 256,
+    PEAL_FUSED_WIDE_ITEMS = 4096, /* the same of a wide list, of which a block keeps more */
+    PEAL_FUSED_WIDE_KINDS = 1024,
+    PEAL_FUSED_TURNS_MOST = 64,       /* of a list of work items, until its numbers come round */
     PEAL_FUSED_DEPENDENCY_LIST = 254, /* blocks that a partition can name, beside a range */
     PEAL_FUSED_KINDS = 32,            /* kinds whose partitions a block keeps in shared memory, */
     PEAL_FUSED_DEPENDENCIES = 768,    /* with so many dependencies, */
@@ -91,16 +95,24 @@ typedef struct peal_fused_tickets {
 
 /* Without tickets: `items` work items (0: there is no such span) of the section [begin, end) of the
  * list, from `first` on; behind the section's last one its first one comes again, as a new round.
- * asks: the host is asked whether the run is over when a round of it begins. */
+ * asks: the host is asked whether the run is over when a round of it begins. turn: of the first
+ * one. Each round is a turn, of as many as the kernel is compiled for (peal_fused_grown_). */
 typedef struct peal_fused_span {
     unsigned items;
-    unsigned short first, begin, end, asks;
+    unsigned short first, begin, end;
+    unsigned char asks, turn;
 } peal_fused_span;
+
+/* In turn t, t times its growth is added to a word of a packed launch. The growth is a multiple
+ * of 4. What is set of its last two bits, if anything, says that t comes round sooner: after 2, 4
+ * or 8 turns, as where numbers choose one of so many buffers. */
+enum { PEAL_FUSED_GROWTH_ROUNDS = 3 };
 
 /* What one rank gives the kernel, whose parameter is an array of these. */
 typedef struct peal_fused {
     unsigned long long heads;      /* peal_fused_head, by work item */
-    unsigned long long items;      /* packed launches, item_words apart */
+    unsigned long long items;      /* packed launches, item_words apart; behind them, if there are
+                                      several turns, in the same way: the growth of each word */
     unsigned long long partitions; /* peal_fused_partition, by kind, then by block or worker */
     unsigned long long after;      /* peal_fused_dependency */
     unsigned long long adds;       /* peal_fused_add */
