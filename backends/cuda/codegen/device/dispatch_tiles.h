@@ -17,10 +17,18 @@
 
 #ifdef PEAL_FUSED_IS_WIDE
 typedef unsigned short peal_tiles_kind_;
-enum { PEAL_TILES_ITEMS_ = PEAL_FUSED_WIDE_ITEMS, PEAL_TILES_KINDS_ = PEAL_FUSED_WIDE_KINDS };
+enum {
+    PEAL_TILES_IS_WIDE_ = 1,
+    PEAL_TILES_ITEMS_ = PEAL_FUSED_WIDE_ITEMS,
+    PEAL_TILES_KINDS_ = PEAL_FUSED_WIDE_KINDS
+};
 #else
 typedef unsigned char peal_tiles_kind_;
-enum { PEAL_TILES_ITEMS_ = PEAL_FUSED_ITEMS, PEAL_TILES_KINDS_ = PEAL_FUSED_ITEM_KINDS };
+enum {
+    PEAL_TILES_IS_WIDE_ = 0,
+    PEAL_TILES_ITEMS_ = PEAL_FUSED_ITEMS,
+    PEAL_TILES_KINDS_ = PEAL_FUSED_ITEM_KINDS
+};
 #endif
 
 /* So many work items a block passes at once, while it runs one: it does not wait for that. */
@@ -115,7 +123,21 @@ static_assert(sizeof(peal_launch) % 8 == 0 && sizeof(peal_fused_head) % 8 == 0 &
                   sizeof(peal_fused_partition) % 8 == 0,
               "partitions are copied by words");
 
-/* All threads: begin to copy into a slot all that the block needs for a work item. */
+/* One thread, with the partition there: what it waits for, and adds to. */
+static __device__ __forceinline__ void peal_tiles_find_lists_(const peal_fused &fused,
+                                                              const peal_tiles_kept_ &kept,
+                                                              peal_fused_slot_ *slot)
+{
+    const peal_fused_partition partition = slot->partition;
+
+    slot->after = (partition.after_kept ? kept.after : (const peal_fused_dependency *)fused.after) +
+                  partition.after;
+    slot->adds =
+        (partition.adds_kept ? kept.add : (const peal_fused_add *)fused.adds) + partition.adds;
+}
+
+/* All threads: begin to copy into a slot all that the block needs for a work item. Of a wide list
+ * that is more often a partition that is not kept: nobody waits for that either. */
 static __device__ __forceinline__ void peal_tiles_fetch_(const peal_fused &fused,
                                                          const peal_tiles_kept_ &kept,
                                                          unsigned item, peal_fused_slot_ *slot)
@@ -124,16 +146,19 @@ static __device__ __forceinline__ void peal_tiles_fetch_(const peal_fused &fused
 
     peal_fused_fetch_item_(fused, kept.place, item, thread, PEAL_FUSED_THREADS, &slot->launch,
                            &slot->head);
-    if (thread == 32) {
-        const unsigned kind = kept.kind[item];
-        if (kind < PEAL_FUSED_KINDS) {
-            slot->partition = kept.partition[kind];
-        } else {
-            const unsigned long long *from =
-                (const unsigned long long *)peal_tiles_partition_at_(fused, kind);
-            for (unsigned i = 0; i < sizeof(slot->partition) / sizeof(*from); i++)
-                peal_fetch_to_((unsigned long long *)&slot->partition + i, from + i);
-        }
+    if (thread != 32)
+        return;
+    const unsigned kind = kept.kind[item];
+    slot->after = NULL;
+    if (kind < PEAL_FUSED_KINDS || !PEAL_TILES_IS_WIDE_) {
+        slot->partition =
+            kind < PEAL_FUSED_KINDS ? kept.partition[kind] : *peal_tiles_partition_at_(fused, kind);
+        peal_tiles_find_lists_(fused, kept, slot);
+    } else {
+        const unsigned long long *from =
+            (const unsigned long long *)peal_tiles_partition_at_(fused, kind);
+        for (unsigned i = 0; i < sizeof(slot->partition) / sizeof(*from); i++)
+            peal_fetch_to_((unsigned long long *)&slot->partition + i, from + i);
     }
 }
 
@@ -143,14 +168,8 @@ static __device__ __forceinline__ void peal_tiles_fetched_(const peal_fused &fus
                                                            peal_fused_slot_ *slot, unsigned turn)
 {
     peal_fused_grow_(fused, kept.place, &slot->launch, turn);
-    if (peal_thread_() == 32) {
-        const peal_fused_partition &partition = slot->partition;
-        slot->after =
-            (partition.after_kept ? kept.after : (const peal_fused_dependency *)fused.after) +
-            partition.after;
-        slot->adds =
-            (partition.adds_kept ? kept.add : (const peal_fused_add *)fused.adds) + partition.adds;
-    }
+    if (PEAL_TILES_IS_WIDE_ && peal_thread_() == 32 && !slot->after)
+        peal_tiles_find_lists_(fused, kept, slot);
 }
 
 /* All threads: wait until the partition may run; ends with a barrier. The first work item of a
@@ -323,7 +342,8 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_ON_S
         const unsigned add_count = done.partition.add_count;
         const bool alone = done.head.alone != 0;
         peal_fetched_();
-        peal_tiles_fetched_(fused, kept, peal_tiles_slot_at_(walk.filled), walk.filled_turn);
+        if (PEAL_TILES_IS_WIDE_ || PEAL_FUSED_TURNS > 1)
+            peal_tiles_fetched_(fused, kept, peal_tiles_slot_at_(walk.filled), walk.filled_turn);
         __syncthreads();
         goes_on = goes_on && !peal_fused_failed_.kind;
         if (goes_on && peal_thread_() < 64)
