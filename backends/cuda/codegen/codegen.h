@@ -62,8 +62,10 @@ typedef struct peal_cuda_entry {
     const peal_schedule *schedule;
     const peal_schedule_task *task; /* the first that needs it; of kind KERNEL: the user's */
     bool is_users, is_light;
-    bool is_linked;   /* the kernel is a function of the application's device code */
-    bool is_reported; /* the compiler's message about it */
+    unsigned own_points; /* bit i: access i is stored to at points of the tile alone, as the text
+                            says (own_points.h) */
+    bool is_linked;      /* the kernel is a function of the application's device code */
+    bool is_reported;    /* the compiler's message about it */
 } peal_cuda_entry;
 
 /* Which entry runs a task. */

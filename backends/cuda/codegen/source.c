@@ -1,5 +1,7 @@
 /* The kernels of a plan: which distinct ones its tasks need, and which of them runs which task. Two
  * tasks whose texts are equal share a kernel. */
+#include "backends/cuda/codegen/device/launch.h"
+#include "backends/cuda/codegen/own_points.h"
 #include "backends/cuda/codegen/task_printer.h"
 #include "backends/cuda/codegen/task_traits.h"
 #include "backends/cuda/codegen/tile_loops.h"
@@ -42,6 +44,18 @@ static bool is_linked(const peal_cuda_source *source, const char *kernel)
     return true;
 }
 
+/* Of what the task updates and reads beside its tile. */
+static unsigned find_own_points(const peal_cuda_task_printer *p)
+{
+    unsigned bits = 0;
+
+    for (int i = 0; i < p->task->access_count && i < PEAL_LAUNCH_VIEWS; i++)
+        if (p->task->access[i].mode == PEAL_UPDATE_ACCESS && p->task->access[i].per_tile == 0 &&
+            peal_cuda_kernel_stores_at_own(&p->source->files, p->task->kernel, i, p->source->arena))
+            bits |= 1u << i;
+    return bits;
+}
+
 static peal_status describe_user_kernel(const peal_cuda_task_printer *p, peal_cuda_entry *entry)
 {
     peal_mode mode = p->source->desc.mode;
@@ -52,6 +66,7 @@ static peal_status describe_user_kernel(const peal_cuda_task_printer *p, peal_cu
     entry->is_users = true;
     entry->is_linked = is_linked(p->source, p->task->kernel);
     entry->is_light = peal_cuda_task_is_light(p->schedule, p->task);
+    entry->own_points = entry->is_linked ? 0 : find_own_points(p);
     entry->signature = peal_kernel_signature(p->source->arena, p->schedule, p->task);
     /* In mode graph, for bundles (device/bundle.h). */
     bool shapes = (mode == PEAL_MODE_FUSED || mode == PEAL_MODE_GRAPH) && free && !entry->is_linked;
@@ -138,6 +153,7 @@ static peal_status add_task(const peal_cuda_task_printer *p)
     take_variants(&source->entry[same], &found, PEAL_CUDA_SHAPED);
     if (!source->entry[same].text[PEAL_CUDA_DEEP])
         source->entry[same].text[PEAL_CUDA_DEEP] = found.text[PEAL_CUDA_DEEP];
+    source->entry[same].own_points &= found.own_points;
     source->needs.linked |= found.is_linked;
     return PEAL_STATUS_OK;
 }

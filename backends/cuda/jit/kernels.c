@@ -129,6 +129,7 @@ static peal_status bind_task(const peal_cuda_kernels *kernels, const peal_cuda_t
     out->shapes = source->text[PEAL_CUDA_SHAPED] != NULL;
     out->deepens = source->text[PEAL_CUDA_DEEP] != NULL;
     out->light = source->is_light;
+    out->own_points = source->own_points;
     peal_status status = find_variants(kernels, entry->entry, out);
     if (!status)
         status = describe_function(kernels, out->full, source->task->name, threads,

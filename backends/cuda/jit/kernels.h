@@ -27,6 +27,8 @@ typedef struct peal_cuda_task_kernel {
     int number;     /* mode fused: the dispatcher's, of the full variant (peal_cuda_fused_number) */
     bool shapes;    /* mode fused: may be compiled for launches of known shape, */
     bool deepens;   /* and for rounds of several steps */
+    unsigned own_points; /* bit i: access i, which is updated, is stored to at points of the tile
+                            alone */
     int full_blocks, no_reduction_blocks; /* resident blocks an SM, by the driver */
     int full_registers, no_reduction_registers;
     /* Arrays whose first element the task's expressions read on the device, in the order of

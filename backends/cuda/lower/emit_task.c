@@ -51,7 +51,8 @@ static void fill_views(const peal_cuda_rank *rank, const peal_cuda_op *op,
         int storage = frame->binding[task->access[i].array];
         launch->view[i] = rank->first[storage] + (uint64_t)rank->origin[storage];
         group->storage[i] = storage;
-        group->written[i] = rank->task[op->source->task].stored_remotely >> i & 1 ? storage : -1;
+        unsigned own = rank->task[op->source->task].stored_remotely | op->kernel->own_points;
+        group->written[i] = own >> i & 1 ? storage : -1;
         launch->shift[i] = task->access[i].per_tile;
         for (int k = 1; k < PEAL_AXES; k++)
             launch->stride[i][k - 1] = array[storage].layout.stride[k];
