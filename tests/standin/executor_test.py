@@ -266,19 +266,23 @@ class Executor(unittest.TestCase):
         self.assertFalse([line for line in flags if "mirrors=0" not in line])
 
     def test_sweeps_in_place(self):
-        """Border and rest of a sweep are one launch. It sends if one of its blocks does, or if the message leaves before
-        the rest; else one more a sweep does, where border and rest by themselves would be two more."""
+        """Border and rest of a sweep are one launch, and its blocks send what they have stored. Where the kernel does not
+        show that, the launch sends if one of its blocks does, or if the message leaves before the rest; else one more a
+        sweep does, where border and rest by themselves would be two more."""
         launches = {}
-        for cut, behind in ((1, 0), (2, 0), (2, 1)):
-            with self.subTest(cut=cut, behind=behind):
-                run = Run(2, spec=os.path.join(SPECS, "sweeps.yaml"), mode="graph", set=[f"cut={cut}", f"behind={behind}", "steps=9"],
+        for cut, behind, plain in ((1, 0, 0), (2, 0, 0), (2, 1, 0), (1, 0, 1), (2, 0, 1), (2, 1, 1)):
+            with self.subTest(cut=cut, behind=behind, plain=plain):
+                run = Run(2, spec=os.path.join(SPECS, "sweeps.yaml"), mode="graph", set=[f"cut={cut}", f"behind={behind}", f"plain={plain}", "steps=9"],
                           env={"STANDIN_FLAGS": "1", "STANDIN_DEVICES": "2"})
                 self.check_clean(run)
-                alone = (cut, behind) == (2, 0)
-                self.assertEqual("flags boxes=2 mirrors=0 writes=0 peal_task_1" in run.record, not alone)
-                self.assertEqual(any(line.startswith("flags") and line.endswith("peal_task_1") for line in run.record), not alone)
-                launches[cut, behind] = run.record.count("cuLaunchKernelEx")
-        self.assertTrue(launches[1, 0] < launches[2, 0] < 1.5 * launches[1, 0], launches)
+                sends = (cut, behind, plain) != (2, 0, 0)
+                flags = [line for line in run.record
+                         if line.startswith("flags") and line.split()[-1] in ("peal_task_1", "peal_task_2")]
+                self.assertEqual(bool(flags), sends)
+                self.assertEqual({line.split()[2] for line in flags}, {f"mirrors={plain}"} if sends else set())
+                launches[cut, behind, plain] = run.record.count("cuLaunchKernelEx")
+        self.assertTrue(launches[1, 0, 0] < launches[2, 0, 0] < 1.5 * launches[1, 0, 0], launches)
+        self.assertTrue(launches[1, 0, 1] == launches[2, 0, 1] == launches[1, 0, 0], launches)
 
     def test_rows_before_replays(self):
         """Rows of single steps have been taken before a replay's rows come to the same memory."""
@@ -368,7 +372,7 @@ class Executor(unittest.TestCase):
 
     def test_rare_steps_without_room_are_run_singly(self):
         """A step of more kinds of launches than the kernel can have beside those as usual."""
-        names = [f"q{i}" for i in range(140)]
+        names = [f"q{i}" for i in range(1100)]
         spec = ("peal: 1\nname: wide\nbuffers: {n: {type: i64, keep: true}, %s}\nrepeat: 400\nstep:\n  - {set: n, value: n + step}\n" %
                 ", ".join(name + ": {type: i64, keep: true}" for name in names) +
                 "".join(f"  - {{set: {name}, value: {name} + step, when: step == 300}}\n" for name in names) +
