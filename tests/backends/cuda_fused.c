@@ -124,6 +124,7 @@ static void random_plan(peal_arena *arena, peal_cuda_fused *fused)
     fused->item = PEAL_ARENA_ARRAY(arena, peal_cuda_work_item, RECORDS);
     fused->kind_item = PEAL_ARENA_ARRAY(arena, int, RECORDS);
     fused->most_kinds = PEAL_FUSED_ITEM_KINDS;
+    fused->most_items = PEAL_FUSED_ITEMS;
     for (int r = 0; r < fused->count; r++) {
         if (r > 1 && below(3) == 0)
             fused->item[r] = fused->item[below(r)];

@@ -299,7 +299,7 @@ bool peal_cuda_block_deps_build(const peal_cuda_rank *rank, peal_cuda_fused *fus
     peal_arena *kept = rank->plan->arena, *arena = peal_arena_create_within(kept);
 
     peal_cuda_fused_find_kinds(fused);
-    if (fused->kinds > fused->most_kinds) {
+    if (fused->kinds > fused->most_kinds || fused->count > fused->most_items) {
         peal_arena_destroy(arena);
         return false;
     }

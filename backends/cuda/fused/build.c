@@ -99,7 +99,8 @@ static int blocks_to_hold(const peal_cuda_plan *plan, const peal_cuda_fused_kern
     if (kernel->sm)
         fit = kernel->sm->shared_bytes /
               (kernel->stage_bytes + PEAL_CUDA_DISPATCHER_BYTES +
-               (kernel->is_wide ? PEAL_CUDA_WIDE_BYTES : 0) + kernel->sm->shared_block);
+               (kernel->is_wide ? PEAL_CUDA_WIDE_BYTES : 0) +
+               (kernel->turns > 1 ? (int)sizeof(peal_launch) : 0) + kernel->sm->shared_block);
     fit = fit < 1 ? 1 : fit < PEAL_FUSED_BLOCKS ? fit : PEAL_FUSED_BLOCKS;
     return wanted < fit ? wanted : fit;
 }
@@ -146,9 +147,11 @@ static peal_status choose_grid(peal_cuda_plan *plan, peal_cuda_fused_kernel *ker
 
 static peal_status check_items(peal_cuda_plan *plan, const peal_cuda_fused *fused)
 {
-    if (fused->count > PEAL_FUSED_WIDE_ITEMS)
+    int most = plan->is_short_wanted ? PEAL_FUSED_ITEMS : PEAL_FUSED_WIDE_ITEMS;
+
+    if (fused->count > most)
         return refuse(plan, peal_arena_print(plan->arena, "a period has %d launches, %d fit",
-                                             fused->count, PEAL_FUSED_WIDE_ITEMS));
+                                             fused->count, most));
     for (int r = 0; r < fused->count; r++)
         if (fused->item[r].overflows)
             return refuse(plan, "a task or message touches more than 256 boxes of memory");
@@ -183,13 +186,13 @@ static void add_fast_section(const peal_cuda_plan *plan, peal_cuda_fused_kernel 
     memcpy(kept, fused->item + first, (size_t)(fused->count - first) * sizeof(*kept));
     fused->count = fused->plain = first;
     peal_cuda_deep_find(plan, kernel);
+    int most = fused->fast_at ? PEAL_FUSED_ITEMS : PEAL_FUSED_WIDE_ITEMS; /* choose_width */
     if (!fused->fast_at && fused->joined) {
         append(plan, fused, kept, behind - first);
         peal_cuda_fused_take_joined(plan, kernel, behind - first);
     }
     fused->fast_end = fused->count;
-    bool is_deep = fused->fast_at && !fused->joined;
-    if (count > 0 && fused->count + count > (is_deep ? PEAL_FUSED_ITEMS : PEAL_FUSED_WIDE_ITEMS)) {
+    if (count > 0 && fused->count + count > most) {
         drop_sections(fused);
         return;
     }
@@ -237,9 +240,11 @@ static void choose_width(const peal_cuda_plan *plan, peal_cuda_fused_kernel *ker
             is_deep |= fused->item[i].deep != NULL;
     }
     kernel->is_wide &= !is_deep;
-    for (int r = 0; r < plan->rank_count; r++)
-        kernel->rank[r].most_kinds =
-            kernel->is_wide ? PEAL_FUSED_WIDE_KINDS : PEAL_FUSED_ITEM_KINDS;
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_cuda_fused *fused = &kernel->rank[r];
+        fused->most_kinds = kernel->is_wide ? PEAL_FUSED_WIDE_KINDS : PEAL_FUSED_ITEM_KINDS;
+        fused->most_items = kernel->is_wide ? PEAL_FUSED_WIDE_ITEMS : PEAL_FUSED_ITEMS;
+    }
 }
 
 /* Of the functions that work items without a shape are run by. */

@@ -53,7 +53,7 @@ enum { PEAL_CUDA_WORK_ITEM_TOUCHES = 256 };
 enum { PEAL_CUDA_SHAPED_BOXES = 4 };
 
 /* Shared memory of a block that is the dispatcher's; and how much more with a wide list. */
-enum { PEAL_CUDA_DISPATCHER_BYTES = 28 * 1024, PEAL_CUDA_WIDE_BYTES = 6400 };
+enum { PEAL_CUDA_DISPATCHER_BYTES = 28 * 1024, PEAL_CUDA_WIDE_BYTES = 7 * 1024 };
 
 /* A round of several steps of a task, as one work item (deep.c). */
 enum { PEAL_CUDA_LEAST_DEEP = 3 };
@@ -137,9 +137,9 @@ typedef struct peal_cuda_joined {
 typedef struct peal_cuda_fused {
     peal_cuda_work_item *item;
     int count, room;
-    peal_cuda_later_item
-        *later; /* those from PEAL_FUSED_WIDE_ITEMS on; the sections' are not kept */
+    peal_cuda_later_item *later; /* those from PEAL_FUSED_WIDE_ITEMS on, */
     int later_count, later_room;
+    bool is_behind; /* unless they are recorded behind the steps: in sections, or joined */
     int plain;    /* of the recorded steps; behind them is the fast section, if any: the same steps
                      with deep rounds, or joined (joined.c); */
     int fast_end; /* and from here on are the sections of launches that come between steps */
@@ -155,11 +155,11 @@ typedef struct peal_cuda_fused {
     const struct peal_cuda_dispatcher *dispatcher;
     peal_cuda_touch *touch; /* room for those of the work item that is being recorded */
     bool *served;           /* by op: the latest work item that it was recorded in is done aside */
-    int kinds, most_kinds;
-    int *kind_item;  /* by kind: its first work item */
-    unsigned blocks; /* of the kernel, for this rank */
-    unsigned grid;   /* how many blocks, or workers, have a partition of a work item */
-    int services;    /* the last `services` of them run the work items of one block */
+    int kinds, most_kinds, most_items; /* most: that the kernel has room for */
+    int *kind_item;                    /* by kind: its first work item */
+    unsigned blocks;                   /* of the kernel, for this rank */
+    unsigned grid; /* how many blocks, or workers, have a partition of a work item */
+    int services;  /* the last `services` of them run the work items of one block */
     peal_cuda_ticket_launch *part; /* with tickets: the launches of a round */
     int part_count;
     CUdeviceptr memory;

@@ -23,6 +23,7 @@ void peal_cuda_fused_begin_joined(peal_cuda_plan *plan)
     peal_cuda_fused *fused = recorded(plan);
     peal_cuda_joined *joined = PEAL_ARENA_NEW(plan->arena, peal_cuda_joined);
 
+    fused->is_behind = true;
     joined->first = fused->count;
     joined->at = PEAL_ARENA_ARRAY(plan->arena, int, steps + 1);
     joined->open_step = -1;

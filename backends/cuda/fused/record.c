@@ -67,6 +67,7 @@ void peal_cuda_fused_begin_section(peal_cuda_plan *plan)
 {
     peal_cuda_fused *fused = recorded(&plan->rank[0]);
 
+    fused->is_behind = true;
     while (fused->section_room <= fused->section_count + 1)
         fused->section = peal_arena_grow(plan->arena, fused->section, &fused->section_room,
                                          sizeof(*fused->section));

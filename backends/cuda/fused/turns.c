@@ -58,7 +58,7 @@ void peal_cuda_fused_keep_later(peal_cuda_plan *plan, peal_cuda_fused *fused)
     peal_cuda_work_item *item = &fused->item[PEAL_FUSED_WIDE_ITEMS];
     size_t bytes = 0;
 
-    if (fused->count > PEAL_CUDA_LATER_ITEMS || fused->section_count > 0 || fused->joined)
+    if (fused->count > PEAL_CUDA_LATER_ITEMS || !fused->at_step || fused->is_behind)
         return;
     peal_cuda_fused_keep_touches(plan, item);
     peal_cuda_fused_parts_of(&item->launch, parts);

@@ -242,17 +242,19 @@ peal_cuda_group *peal_cuda_group_open(peal_cuda_rank *rank, peal_cuda_lane *lane
 
     if (group->kind != PEAL_CUDA_GROUP_NONE)
         return group;
-    memset(launch, 0, offsetof(peal_launch, argument));
+    /* What a recording has is compared, with what is not used of it (fused/turns.c). */
+    bool is_replayed = rank->plan->emission.sink->is_replayed;
+    memset(launch, 0, is_replayed ? offsetof(peal_launch, list) : offsetof(peal_launch, argument));
     launch->control = rank->control_device;
-    launch->step = rank->plan->emission.sink->is_replayed ? rank->words : 0;
+    launch->step = is_replayed ? rank->words : 0;
     launch->budget =
         rank->plan->desc.deadline_ns > 0 ? (unsigned long long)rank->plan->desc.deadline_ns : 0;
     launch->op = (int)(op - rank->op);
     for (int d = 0; d < rank->schedule->loop_depth && d < PEAL_LAUNCH_COUNTERS; d++)
         launch->counter[d] = frame->counter[d];
-    if (rank->plan->emission.sink->is_replayed)
+    if (is_replayed)
         launch->counter[0] -= rank->graph_step;
-    launch->stop = rank->plan->emission.sink->is_replayed ? rank->stop_word : 0;
+    launch->stop = is_replayed ? rank->stop_word : 0;
     launch->skip = peal_cuda_skip_word(rank, launch->op);
     group->region = op->region;
     group->kind = PEAL_CUDA_GROUP_WAITS;

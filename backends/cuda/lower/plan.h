@@ -100,9 +100,10 @@ struct peal_cuda_plan {
     const peal_cuda_engine *engine; /* in modes that record iterations; else NULL */
     peal_cuda_emission emission;
     struct peal_cuda_run *run;
-    struct peal_cuda_graphs *graphs;       /* in modes that record iterations */
-    struct peal_cuda_fused_kernel *fused;  /* mode fused: by buffer slot of the recording */
-    int fused_slot;                        /* mode fused: the slot that is being recorded */
+    struct peal_cuda_graphs *graphs;      /* in modes that record iterations */
+    struct peal_cuda_fused_kernel *fused; /* mode fused: by buffer slot of the recording */
+    int fused_slot;                       /* mode fused: the slot that is being recorded */
+    bool is_short_wanted; /* mode fused: fewer steps are recorded if these are a long list */
     struct peal_cuda_embedding *embedding; /* embedded plans only */
 };
 

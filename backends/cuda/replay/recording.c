@@ -310,7 +310,9 @@ static peal_status choose_and_record(peal_cuda_plan *plan)
     peal_status status = engine->settle ? engine->settle(plan) : PEAL_STATUS_OK;
     graphs->report = graphs->steps > engine->reports ? graphs->steps / engine->reports : 1;
     graphs->report = graphs->report < MOST_UNCOUNTED ? graphs->report : MOST_UNCOUNTED;
-    graphs->report = graphs->is_even ? 1 : graphs->report;
+    if (graphs->is_even && graphs->steps == graphs->period && !graphs->is_sure)
+        graphs->report = 1;
+    plan->is_short_wanted = graphs->hopes && !graphs->is_sure;
     for (int r = 0; r < plan->rank_count; r++) {
         plan->rank[r].dry = true;
         plan->rank[r].stop_word = graphs->stops ? plan->rank[r].words + PEAL_CUDA_STOP_WORD : 0;
