@@ -38,7 +38,7 @@ SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
            "jacobi_until": (["nx=40", "ny=36", "tol=0.3", "lag=0"], (2,))}
 ALIKE = {"bfs", "jacobi2d", "heat3d", "halo", "hdiff", "hdiff/pair", "jacobi_until"}  # fields that no reduction goes into: tiles of a GPU are others
 SPECS = {"norm": (3,), "reaches": (2,), "edges": (2,), "beside": (2,), "twice": (2,), "unaligned": (1,), "unequal": (2,), "spread": (2,), "images": (1,), "when": (2,), "inner": (2,), "until": (3,), "nested": (2,),
-         "around": (4,), "downwind": (2,), "walls": (4,), "rare": (2,), "strips": (3,), "slices": (2,), "bounded": (3,), "turns": (1, 3, 4), "sweeps": (2,)}
+         "around": (4,), "downwind": (2,), "walls": (4,), "rare": (2,), "strips": (3,), "slices": (2,), "bounded": (3,), "turns": (1, 3, 4), "sweeps": (2,), "odd": (1,)}
 SIZES = {"inner": ["steps=20"]}  # what is shorter than in the spec
 NEVER_REFUSED = {"turns", "rare"}
 # Of which a few ways are enough; a graph counts steps eight times.
@@ -52,7 +52,7 @@ FEW_MODES = {"norm": [("stream", ""), ("graph", "steps=28"), ("graph", "steps=28
              "strips": [("fused", "blocks=1,steps=6"), ("fused", "blocks=2,steps=6")],
              "spread": [("fused", "blocks=1,steps=6"), ("fused", "blocks=1,steps=6", "jitter=50000"), MODES[-1]],
              "images": [("fused", "blocks=1,steps=6,tile=272"), ("fused", "blocks=2,steps=6,tile=272", "jitter=50000")],
-             **dict.fromkeys(("hdiff", "hdiff/pair", "jacobi_until", "reaches", "edges", "beside", "twice", "sweeps"), [MODES[0], MODES[-1]])}
+             **dict.fromkeys(("hdiff", "hdiff/pair", "jacobi_until", "reaches", "edges", "beside", "twice", "sweeps", "odd"), [MODES[0], MODES[-1]])}
 # Several ranks in each of two processes, whose kernels run one after the other: they must be put onto streams
 # in an order in which no wait comes before what the other process waits for, and a graph must not allow another.
 SHARED = {"around": (4, ["steps=10"]), "chained": (6, ["steps=20"]), "inner": (5, ["steps=2"]), "cg": (4, ["n=40", "limit=4"])}

@@ -1,377 +1,483 @@
 /* Whether a kernel stores into an array at the points of its tile alone, as its text says. Then a
  * block may store what its tile has of a message into the receiver's memory (lower/remote_store.c),
- * although the task reads beside the tile what it updates. Only what is plain to see is accepted.
- */
+ * although the task reads beside the tile what it updates.
+ *
+ * Only what is plain to see is accepted. The tile's name stands in loops over it alone; the array's
+ * in PEAL_AT, or as an argument of a macro that does no more than read; the loops' names are
+ * declared by them alone; and each operator that stores has a name, an element or a PEAL_AT to its
+ * left. No address is taken anywhere, so neither pointers nor references lead to the array, and
+ * functions get values. */
 #include "backends/cuda/codegen/own_points.h"
 
-#include "backends/cuda/codegen/kernel_text.h"
+#include "backends/cuda/codegen/kernel_tokens.h"
 
 #include <string.h>
 
-/* The head of a loop over a tile's points that stands before `at`; of length 0: none does. */
-static peal_cuda_word loop_before(const char *begin, const char *at)
-{
-    static const char *const loops[] = {"PEAL_FOR_2D",        "PEAL_FOR_3D",
-                                        "PEAL_FOR_2D_INSIDE", "PEAL_FOR_3D_INSIDE",
-                                        "PEAL_FOR_2D_EVEN",   "PEAL_FOR_3D_EVEN"};
-    peal_cuda_word head = peal_cuda_loop_before(begin, at);
+enum { MOST_DEPTH = 8, MOST_LOOPS = 64, MOST_AXES = 3 };
 
-    if (!peal_cuda_word_is_one_of(&head, loops, sizeof(loops) / sizeof(loops[0])))
-        head.length = 0;
-    return head;
+/* A loop over the tile's points, whose head's bracket is token `open`. */
+typedef struct loop {
+    int open, axes;
+    const peal_cuda_token *index[MOST_AXES];
+} loop;
+
+typedef struct kernel {
+    const peal_cuda_tokens *all;
+    const peal_cuda_token *token; /* all of the text */
+    int begin, end;               /* its body's brackets */
+    const peal_cuda_token *tile, *array;
+    int axes; /* of the array */
+    loop loop[MOST_LOOPS];
+    int loop_count;
+} kernel;
+
+static bool is_one_of(const peal_cuda_token *token, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (peal_cuda_token_is(token, words[i]))
+            return true;
+    return false;
 }
 
-static bool is_looped_over(const char *begin, const peal_cuda_word *tile)
-{
-    const char *open = peal_cuda_last_before(begin, tile->at);
-    const char *close = open && *open == '(' ? peal_cuda_skip_brackets(open, '(', ')') : NULL;
+#define IS_ONE_OF(token, words) is_one_of(token, words, sizeof(words) / sizeof((words)[0]))
 
-    return close && loop_before(begin, close).length > 0;
+static bool begins_with(const peal_cuda_token *token, const char *text)
+{
+    return token->length >= (int)strlen(text) && !strncmp(token->at, text, strlen(text));
 }
 
-/* ---- what is changed ---- */
-
-/* Leaves out brackets around [from, to) that are no function's. */
-static void unwrap(const char *begin, const char **from, const char **to)
+static bool is_macro(const kernel *k, const peal_cuda_token *name)
 {
-    for (;;) {
-        const char *open = peal_cuda_last_before(begin, *from);
-        const char *close = peal_cuda_skip_blanks(*to);
-        if (!open || *open != '(' || *close != ')' || peal_cuda_word_before(begin, open).length > 0)
-            return;
-        *from = open;
-        *to = close + 1;
-    }
+    bool several;
+
+    return peal_cuda_tokens_macro(k->all, name, &several) || several;
 }
 
-/* Whether what stands in [from, to) is stored to, or may be, for its address is taken. */
-static bool is_changed(const char *begin, const char *from, const char *to)
+/* Operators that store; and that which takes an address, or makes a reference. */
+static bool stores(const peal_cuda_token *token)
 {
-    static const char *const operators[] = {"+=", "-=", "*=",  "/=",  "%=", "&=",
+    static const char *const operators[] = {"=",  "+=", "-=",  "*=",  "/=", "%=", "&=",
                                             "|=", "^=", "<<=", ">>=", "++", "--"};
 
-    unwrap(begin, &from, &to);
-    const char *last = peal_cuda_last_before(begin, from), *next = peal_cuda_skip_blanks(to);
-    bool is_doubled = last && last > begin && last[-1] == *last;
-    if (last && ((*last == '&' && !is_doubled) || (strchr("+-", *last) && is_doubled)))
-        return true;
-    for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++)
-        if (!strncmp(next, operators[i], strlen(operators[i])))
-            return true;
-    return next[0] == '=' && next[1] != '=';
+    return IS_ONE_OF(token, operators);
 }
 
-/* Whether nothing in the kernel changes or declares that name, but loops over the tile. */
-static bool keeps(const peal_cuda_kernel_text *kernel, const peal_cuda_word *name)
+/* A word that no kernel has that is plain: it may declare names, jump, or say what is not in the
+ * text. */
+static bool is_strange(const peal_cuda_token *token)
 {
-    static const char *const others[] = {"return", "else", "do", "case"};
-    peal_cuda_word w;
+    static const char *const words[] = {"asm",       "goto",     "do",       "switch",  "case",
+                                        "default",   "enum",     "struct",   "union",   "class",
+                                        "static",    "typedef",  "extern",   "typeof",  "using",
+                                        "namespace", "and_eq",   "or_eq",    "xor_eq",  "bitand",
+                                        "auto",      "template", "operator", "decltype"};
 
-    for (const char *at = kernel->body; peal_cuda_word_find(at, kernel->end, &w);
-         at = w.at + w.length) {
-        peal_cuda_word type = peal_cuda_word_before(kernel->begin, w.at);
-        if (peal_cuda_word_is_same(&w, name) &&
-            (is_changed(kernel->begin, w.at, w.at + w.length) ||
-             (type.length > 0 &&
-              !peal_cuda_word_is_one_of(&type, others, sizeof(others) / sizeof(others[0])))))
+    return token->is_word && (IS_ONE_OF(token, words) || *token->at == '_' ||
+                              token->at[token->length - 1] == '_' || begins_with(token, "peal_"));
+}
+
+/* ---- all texts ---- */
+
+/* What would let functions store into what they are given, or change what peal's own words mean. */
+static bool is_plain(const peal_cuda_tokens *all)
+{
+    static const char *const words[] = {"&",      "auto",   "template", "operator", "decltype",
+                                        "bitand", "and_eq", "or_eq",    "xor_eq"};
+
+    for (int i = 0; i < all->count; i++)
+        if (IS_ONE_OF(&all->token[i], words) || begins_with(&all->token[i], "peal_kernel"))
             return false;
+    for (int m = 0; m < all->macro_count; m++) {
+        if (begins_with(all->macro[m].name, "PEAL_") || begins_with(all->macro[m].name, "peal_"))
+            return false;
+        for (int i = 0; i < all->macro[m].count; i++)
+            if (IS_ONE_OF(&all->macro[m].token[i], words) ||
+                begins_with(&all->macro[m].token[i], "peal_kernel") ||
+                begins_with(&all->macro[m].token[i], "PEAL_KERNEL"))
+                return false;
     }
     return true;
 }
 
-/* ---- where it is stored ---- */
+/* ---- the head ---- */
 
-/* The head of the loop over the tile's points that a statement at `at` is in, whatever other blocks
- * lie between; of length 0: it is in none, or amid an expression. */
-static peal_cuda_word loop_of(const char *begin, const char *at)
+/* Finds PEAL_KERNEL(name)(parameters) { }; *parameters: their bracket. False: it is not there
+ * once. */
+static bool find_kernel(kernel *k, const char *name, int *parameters)
 {
-    peal_cuda_word head = loop_before(begin, at);
-    const char *block = peal_cuda_enclosing(begin, at);
+    const peal_cuda_token *t = k->token;
+    int found = 0;
 
-    while (head.length == 0 && block && *block == '{') {
-        head = loop_before(begin, block);
-        block = peal_cuda_enclosing(begin, block);
+    for (int i = 0; i + 5 < k->all->count; i++) {
+        if (!peal_cuda_token_is(&t[i], "PEAL_KERNEL") || !peal_cuda_token_is(&t[i + 1], "(") ||
+            !peal_cuda_token_is(&t[i + 2], name))
+            continue;
+        found++;
+        *parameters = i + 4;
+        int close = peal_cuda_token_is(&t[i + 4], "(") ? t[i + 4].match : -1;
+        k->begin = close + 1;
+        if (close < 0 || k->begin >= k->all->count || !peal_cuda_token_is(&t[k->begin], "{"))
+            return false;
+        k->end = t[k->begin].match;
     }
-    return head;
+    return found == 1;
 }
 
-/* Whether no argument follows the one that `at` is in, of those in front of `close`. */
-static bool ends_list(const char *at, const char *close)
+/* Behind the argument that begins at token `at`: the comma, or the bracket that ends the list. */
+static int argument_end(const peal_cuda_token *t, int at, int close)
 {
-    for (int depth = 0; at < close - 1; at++) {
-        depth += *at == '(' ? 1 : *at == ')' ? -1 : 0;
-        if (*at == ',' && depth == 0)
+    while (at < close && !peal_cuda_token_is(&t[at], ","))
+        at = t[at].match > at ? t[at].match + 1 : at + 1;
+    return at;
+}
+
+/* The name of the array that a parameter at token `at` declares, PEAL_READ(type, name) or the like;
+ * NULL: it declares another thing. */
+static const peal_cuda_token *declared_array(const peal_cuda_token *t, int at)
+{
+    static const char *const arrays[] = {"PEAL_READ", "PEAL_UPDATE", "PEAL_WRITE"};
+
+    return IS_ONE_OF(&t[at], arrays) && peal_cuda_token_is(&t[at + 1], "(") &&
+                   t[t[at + 1].match - 1].is_word
+               ? &t[t[at + 1].match - 1]
+               : NULL;
+}
+
+/* Finds the tile and the array among the parameters, which have to have so many arrays. */
+static bool find_names(kernel *k, int open, int arrays, int index)
+{
+    const peal_cuda_token *t = k->token;
+    int close = t[open].match, at = open + 1, found = 0;
+
+    at += peal_cuda_token_is(&t[at], "const");
+    if (!peal_cuda_token_is(&t[at], "peal_tile") || !t[at + 1].is_word ||
+        argument_end(t, at, close) != at + 2)
+        return false;
+    k->tile = &t[at + 1];
+    for (int i = open + 1; i < close; i++)
+        if (is_macro(k, &t[i]))
+            return false;
+    for (at += 2; at < close; at = argument_end(t, at + 1, close)) {
+        const peal_cuda_token *name = declared_array(t, at + 1);
+        bool is_other =
+            begins_with(&t[at + 1], "PEAL_") && !peal_cuda_token_is(&t[at + 1], "PEAL_REDUCE");
+        if (!name && is_other)
+            return false;
+        if (name && found++ == index) {
+            k->array = name;
+            if (!peal_cuda_token_is(&t[at + 1], "PEAL_UPDATE"))
+                return false;
+        }
+    }
+    return found == arrays && k->array;
+}
+
+/* ---- loops ---- */
+
+/* How many axes a loop over a tile's points has; 0: it is none. *further: arguments behind its
+ * names; *has_flag: the first of them is declared by it. */
+static int loop_axes(const peal_cuda_token *word, int *further, bool *has_flag)
+{
+    static const char *const loops[] = {"PEAL_FOR_2D",        "PEAL_FOR_3D",
+                                        "PEAL_FOR_2D_EVEN",   "PEAL_FOR_3D_EVEN",
+                                        "PEAL_FOR_2D_INSIDE", "PEAL_FOR_3D_INSIDE"};
+    static const int axes[] = {2, 3, 2, 3, 2, 3}, more[] = {0, 0, 1, 1, 5, 7};
+
+    for (int i = 0; i < 6; i++)
+        if (peal_cuda_token_is(word, loops[i])) {
+            *further = more[i];
+            *has_flag = i >= 4;
+            return axes[i];
+        }
+    return 0;
+}
+
+static bool is_index(const kernel *k, const peal_cuda_token *word)
+{
+    for (int i = 0; i < k->loop_count; i++)
+        for (int a = 0; a < k->loop[i].axes; a++)
+            if (peal_cuda_tokens_equal(k->loop[i].index[a], word))
+                return true;
+    return false;
+}
+
+/* Whether the word is the name of another axis, of this loop or one before. */
+static bool is_of_other_axis(const kernel *k, const peal_cuda_token *word, int axis)
+{
+    for (int i = 0; i <= k->loop_count; i++)
+        for (int a = 0; a < k->loop[i].axes; a++)
+            if (a != axis && peal_cuda_tokens_equal(k->loop[i].index[a], word))
+                return true;
+    return false;
+}
+
+/* Takes the loop whose head begins at token `at`. *flag: a name that it declares beside its
+ * indexes; or NULL. False: its tile is not the kernel's, or its names are not plain. */
+static bool take_loop(kernel *k, int at, int axes, int further, bool has_flag,
+                      const peal_cuda_token **flag)
+{
+    const peal_cuda_token *t = k->token;
+    int open = at + 1;
+
+    *flag = NULL;
+    if (!peal_cuda_token_is(&t[open], "(") || k->loop_count + 1 >= MOST_LOOPS ||
+        !peal_cuda_tokens_equal(&t[open + 1], k->tile))
+        return false;
+    loop *l = &k->loop[k->loop_count];
+    *l = (loop){.open = open};
+    int comma = open + 2, close = t[open].match, count = 1;
+    for (; comma < close; comma = argument_end(t, comma + 1, close), count++) {
+        const peal_cuda_token *name = &t[comma + 1];
+        if (!peal_cuda_token_is(&t[comma], ","))
+            return false;
+        if (count > axes + (has_flag ? 1 : 0))
+            continue;
+        if (!name->is_word || argument_end(t, comma + 1, close) != comma + 2 || is_macro(k, name) ||
+            peal_cuda_tokens_equal(name, k->tile) || peal_cuda_tokens_equal(name, k->array))
+            return false;
+        if (count > axes) {
+            *flag = name;
+            continue;
+        }
+        if (is_of_other_axis(k, name, count - 1))
+            return false;
+        l->index[l->axes++] = name;
+    }
+    k->loop_count++;
+    return count == axes + 1 + further;
+}
+
+static bool find_loops(kernel *k)
+{
+    const peal_cuda_token *flag[MOST_LOOPS];
+
+    for (int i = k->begin; i < k->end; i++) {
+        int further, axes;
+        bool has_flag;
+        axes = loop_axes(&k->token[i], &further, &has_flag);
+        if (axes > 0 && !take_loop(k, i, axes, further, has_flag,
+                                   &flag[k->loop_count < MOST_LOOPS ? k->loop_count : 0]))
             return false;
     }
+    for (int i = 0; i < k->loop_count; i++)
+        if (flag[i] && is_index(k, flag[i]))
+            return false;
     return true;
 }
 
-/* Argument `index` in the brackets from `open` on, if it is one word; *out: that which it begins
- * with. *is_last: there is none behind it. */
-static bool find_argument(const char *open, int index, peal_cuda_word *out, bool *is_last)
+/* The loop that a PEAL_AT at token `at` is in, whatever other blocks lie between; NULL: it is in
+ * none, or amid an expression. */
+static const loop *loop_around(const kernel *k, int at)
 {
-    const char *close = peal_cuda_skip_brackets(open, '(', ')');
-    const char *at = open + 1;
+    const peal_cuda_token *t = k->token;
 
-    for (int depth = 0; close && at < close && index > 0; at++) {
-        depth += *at == '(' ? 1 : *at == ')' ? -1 : 0;
-        index -= *at == ',' && depth == 0;
+    for (int i = at, first = 1; i > k->begin; first = 0) {
+        int further;
+        bool has_flag, heads = peal_cuda_token_is(&t[i - 1], ")") &&
+                               loop_axes(&t[t[i - 1].match - 1], &further, &has_flag) > 0;
+        for (int n = 0; heads && n < k->loop_count; n++)
+            if (k->loop[n].open == t[i - 1].match && (first || peal_cuda_token_is(&t[i], "{")))
+                return &k->loop[n];
+        for (i--; i > k->begin && (t[i].match < 0 || t[i].match < i);)
+            i = t[i].match >= 0 ? t[i].match - 1 : i - 1;
+        if (!peal_cuda_token_is(&t[i], "{"))
+            return NULL;
     }
-    *out = (peal_cuda_word){at, 0};
-    *is_last = true;
-    if (!close || index > 0)
-        return false;
-    *out = (peal_cuda_word){peal_cuda_skip_blanks(at), 0};
-    while (peal_cuda_is_of_word(out->at[out->length]))
-        out->length++;
-    const char *next = peal_cuda_skip_blanks(out->at + out->length);
-    *is_last = ends_list(next, close);
-    return out->length > 0 && (*next == ',' || next == close - 1);
-}
-
-/* Whether a PEAL_AT, whose bracket is at `open`, is at the point of the loop that it is in. */
-static bool is_at_own(const peal_cuda_kernel_text *kernel, const peal_cuda_word *head,
-                      const char *open)
-{
-    const char *begin = kernel->begin;
-    const char *last = peal_cuda_last_before(begin, head->at);
-    peal_cuda_word loop = loop_of(begin, head->at);
-    bool ends = false, ends_loop;
-
-    /* A statement begins with it. */
-    if (loop.length == 0 || !last || !strchr("{;})", *last))
-        return false;
-    int axes = strncmp(loop.at, "PEAL_FOR_3D", strlen("PEAL_FOR_3D")) ? 2 : 3;
-    for (int k = 1; k <= axes; k++) {
-        peal_cuda_word own, name;
-        if (!find_argument(open, k, &own, &ends) ||
-            !find_argument(loop.at + loop.length + strspn(loop.at + loop.length, " \t\n"), k, &name,
-                           &ends_loop) ||
-            !peal_cuda_word_is_same(&own, &name) || !keeps(kernel, &name))
-            return false;
-    }
-    return ends;
+    return NULL;
 }
 
 /* ---- macros ---- */
 
-typedef struct macro {
-    const char *begin;      /* of the text */
-    const char *parameters; /* with their bracket; NULL: there are none */
-    const char *value, *end;
-    int definitions;
-} macro;
-
-/* A macro of the texts; definitions 0: it is none, or one of peal's. */
-static macro find_macro(const peal_cuda_kernel_text *kernel, const peal_cuda_word *name)
-{
-    macro m = {.definitions = 0};
-    peal_cuda_word w;
-
-    for (int i = 0; i < kernel->count; i++)
-        for (const char *at = strstr(kernel->text[i], "define"); at;
-             at = strstr(at + 1, "define")) {
-            const char *end = peal_cuda_end_of_line(at);
-            const char *mark = peal_cuda_last_before(kernel->text[i], at);
-            if (!mark || *mark != '#' || !peal_cuda_word_find(at + strlen("define"), end, &w) ||
-                !peal_cuda_word_is_same(&w, name))
-                continue;
-            m = (macro){kernel->text[i], NULL, w.at + w.length, end, m.definitions + 1};
-            if (*m.value != '(')
-                continue;
-            m.parameters = m.value;
-            const char *close = peal_cuda_skip_brackets(m.parameters, '(', ')');
-            m.value = close && close < end ? close : end;
-        }
-    return m;
-}
-
-/* Whether [from, end) has an operator that stores or takes an address. */
-static bool has_changes(const char *from, const char *end)
-{
-    for (const char *at = from; at < end; at++) {
-        bool is_doubled = at + 1 < end && at[1] == *at;
-        if (*at == '#' || (strchr("+-", *at) && is_doubled) || (*at == '&' && !is_doubled))
-            return true;
-        bool compares = is_doubled || (at > from && strchr("<>!", at[-1]) &&
-                                       (at - 1 == from || at[-2] != at[-1]));
-        if (*at == '=' && !compares)
-            return true;
-        at += (*at == '=' || *at == '&') && is_doubled;
-    }
-    return false;
-}
-
-/* What an array is called: by the kernel; and by the parameter of a macro. */
+/* What the array is called: by the kernel; and by the parameter of a macro, or NULL. */
 typedef struct names {
-    peal_cuda_word of[2];
+    const peal_cuda_token *of[2];
 } names;
 
-static bool is_named(const names *array, const peal_cuda_word *w)
+static bool is_named(const names *array, const peal_cuda_token *word)
 {
-    return peal_cuda_word_is_same(w, &array->of[0]) || peal_cuda_word_is_same(w, &array->of[1]);
+    return (array->of[0] && peal_cuda_tokens_equal(word, array->of[0])) ||
+           (array->of[1] && peal_cuda_tokens_equal(word, array->of[1]));
 }
 
-static bool is_macro_reading(const peal_cuda_kernel_text *kernel, const peal_cuda_word *name,
-                             const char *arguments, const names *array, int depth);
-
-/* Which argument the word is, alone, in the brackets around it; -1: it is not alone. */
-static int argument_at(const char *open, const peal_cuda_word *w)
+/* The bracket that token `at` stands in; -1: none. */
+static int bracket_around(const peal_cuda_token *t, int at)
 {
-    peal_cuda_word own;
-    bool is_last = false;
-
-    for (int k = 0; !is_last; k++) {
-        bool is_alone = find_argument(open, k, &own, &is_last);
-        if (own.at == w->at)
-            return is_alone ? k : -1;
-        if (own.at > w->at)
-            return -1;
-    }
-    return -1;
+    for (at--; at >= 0 && (t[at].match < 0 || t[at].match < at);)
+        at = t[at].match >= 0 ? t[at].match - 1 : at - 1;
+    return at;
 }
 
-/* Whether the array's name stands in PEAL_AT(name, ...) or alone in an argument of a macro. Sets
- * *call to where that begins, *end to behind it. */
-static bool is_used_well(const peal_cuda_kernel_text *kernel, const char *begin,
-                         const peal_cuda_word *w, peal_cuda_word *call, const char **end)
+/* Whether the array's name at token `at` stands in PEAL_AT(name, ...), or alone as an argument of a
+ * macro. */
+static bool is_used_well(const kernel *k, const peal_cuda_token *t, int at)
 {
-    const char *open = peal_cuda_enclosing(begin, w->at);
+    int open = bracket_around(t, at);
+    bool several;
 
-    if (!open || *open != '(')
+    if (open < 1 || !peal_cuda_token_is(&t[open], "("))
         return false;
-    *call = peal_cuda_word_before(begin, open);
-    *end = peal_cuda_skip_brackets(open, '(', ')');
-    int index = *end ? argument_at(open, w) : -1;
-    return peal_cuda_word_is(call, "PEAL_AT") ? index == 0
-                                              : index >= 0 && find_macro(kernel, call).parameters;
+    if (peal_cuda_token_is(&t[open - 1], "PEAL_AT"))
+        return at == open + 1 && peal_cuda_token_is(&t[at + 1], ",");
+    const peal_cuda_macro *m = peal_cuda_tokens_macro(k->all, &t[open - 1], &several);
+    return m && m->has_parameters && (at == open + 1 || peal_cuda_token_is(&t[at - 1], ",")) &&
+           (peal_cuda_token_is(&t[at + 1], ",") || at + 1 == t[open].match);
 }
 
-/* Whether a part of a macro does no more than read. */
-static bool reads(const peal_cuda_kernel_text *kernel, const macro *m, const names *array,
-                  int depth)
-{
-    static const char *const never[] = {"asm", "__asm", "__asm__", "goto"};
-    peal_cuda_word w, call;
-    const char *end;
+static bool is_call_reading(const kernel *k, const peal_cuda_token *t, int count, int at,
+                            const names *array, int depth);
 
-    if (has_changes(m->value, m->end))
-        return false;
-    for (const char *at = m->value; peal_cuda_word_find(at, m->end, &w); at = w.at + w.length) {
-        bool is_at = peal_cuda_word_is(&w, "PEAL_AT");
-        if (peal_cuda_word_is_one_of(&w, never, sizeof(never) / sizeof(never[0])) ||
-            (!is_at && w.length > 5 && !strncmp(w.at, "PEAL_", 5)))
+/* Whether a macro's value does no more than read, with the array called so. */
+static bool reads(const kernel *k, const peal_cuda_macro *m, const names *array, int depth)
+{
+    static const char *const never[] = {"{", "}", ";", "#", "##", "&", "..."};
+    const peal_cuda_token *t = m->token;
+
+    for (int i = m->value; i < m->count; i++) {
+        if (stores(&t[i]) || IS_ONE_OF(&t[i], never) || is_strange(&t[i]) ||
+            peal_cuda_tokens_equal(&t[i], k->tile) ||
+            (begins_with(&t[i], "PEAL_") && !peal_cuda_token_is(&t[i], "PEAL_AT")))
             return false;
-        if (is_named(array, &w) ? !is_used_well(kernel, m->begin, &w, &call, &end)
-                                : !is_macro_reading(kernel, &w, w.at + w.length, array, depth))
+        if (t[i].is_word &&
+            (is_named(array, &t[i]) ? !is_used_well(k, t, i)
+                                    : !is_call_reading(k, t, m->count, i, array, depth)))
             return false;
     }
     return true;
 }
 
-/* Whether a word is no macro, or one that, called with these arguments, does no more than read. */
-static bool is_macro_reading(const peal_cuda_kernel_text *kernel, const peal_cuda_word *name,
-                             const char *arguments, const names *array, int depth)
+/* Whether the word at token `at` is no macro, or one that does no more than read with its
+ * arguments. */
+static bool is_call_reading(const kernel *k, const peal_cuda_token *t, int count, int at,
+                            const names *array, int depth)
 {
-    enum { MOST_DEPTH = 8 };
-    macro m = find_macro(kernel, name);
-    const char *open = peal_cuda_skip_blanks(arguments);
-    peal_cuda_word w;
-    bool is_last = !m.parameters || *open != '(';
-    bool is_hidden = false;
+    bool several;
+    const peal_cuda_macro *m = peal_cuda_tokens_macro(k->all, &t[at], &several);
+    names inner = {{k->array, NULL}}; /* its parameters hide names in its value alone */
 
-    if (m.definitions == 0)
-        return true;
-    if (m.definitions > 1 || depth == MOST_DEPTH)
+    if (!m)
+        return !several;
+    if (depth == MOST_DEPTH)
         return false;
-    names inner = {.of = {array->of[0], {"", 0}}};
-    for (int k = 0; !is_last; k++) {
-        peal_cuda_word parameter;
-        bool ends, is_word = find_argument(open, k, &w, &is_last);
-        if (!find_argument(m.parameters, k, &parameter, &ends) || ends != is_last)
+    if (!m->has_parameters)
+        return reads(k, m, &inner, depth + 1);
+    if (at + 1 >= count || !peal_cuda_token_is(&t[at + 1], "("))
+        return false;
+    int parameter = 1, last = m->token[0].match;
+    bool hides = false;
+    for (int i = at + 2, close = t[at + 1].match; i <= close; parameter += 2) {
+        int end = argument_end(t, i, close);
+        if (parameter >= last || !m->token[parameter].is_word)
             return false;
-        is_hidden |= peal_cuda_word_is_same(&parameter, &array->of[0]);
-        if (!is_word || !is_named(array, &w))
-            continue;
-        if (inner.of[1].length > 0)
-            return false;
-        inner.of[1] = parameter;
+        hides |= peal_cuda_tokens_equal(&m->token[parameter], k->array);
+        if (end == i + 1 && is_named(array, &t[i])) {
+            if (inner.of[1])
+                return false;
+            inner.of[1] = &m->token[parameter];
+        }
+        i = end + 1;
     }
-    if (is_hidden)
-        inner.of[0] = inner.of[1];
-    return reads(kernel, &m, &inner, depth + 1);
+    if (parameter != last + 1)
+        return false;
+    if (hides)
+        inner.of[0] = NULL;
+    return reads(k, m, &inner, depth + 1);
 }
 
 /* ---- the body ---- */
 
-/* Whether a word of the body is a macro that stores, or that is stored to. */
-static bool is_macro_storing(const peal_cuda_kernel_text *kernel, const peal_cuda_word *w,
-                             const names *array)
+/* Whether a PEAL_AT, whose bracket is token `open`, is at the point of the loop that it is in. */
+static bool is_at_own(const kernel *k, int open)
 {
-    const char *end = w->at + w->length, *open = peal_cuda_skip_blanks(end);
-    macro m = find_macro(kernel, w);
+    const loop *l = loop_around(k, open - 1);
+    const peal_cuda_token *t = k->token;
 
-    if (m.definitions == 0)
+    if (!l || l->axes != k->axes || t[open].match != open + 2 * k->axes + 2)
         return false;
-    const char *close =
-        m.parameters && *open == '(' ? peal_cuda_skip_brackets(open, '(', ')') : end;
-    return !close || is_changed(kernel->begin, w->at, close) ||
-           !is_macro_reading(kernel, w, end, array, 0);
+    for (int a = 0; a < k->axes; a++)
+        if (!peal_cuda_token_is(&t[open + 2 * a + 2], ",") ||
+            !peal_cuda_tokens_equal(&t[open + 2 * a + 3], l->index[a]))
+            return false;
+    return true;
 }
 
-static bool stores_at_own(const peal_cuda_kernel_text *kernel, const peal_cuda_word *array)
+/* Whether a store may go to what ends with token `at`: a name that is neither a loop's nor a
+ * macro's, an element, or a PEAL_AT. */
+static bool may_store_to(const kernel *k, int at)
 {
-    static const char *const never[] = {"asm", "__asm", "__asm__", "goto"};
-    const names own = {.of = {*array, {"", 0}}};
-    peal_cuda_word w, call;
-    const char *end;
+    const peal_cuda_token *t = k->token;
+    bool is_element = false;
 
-    for (const char *at = kernel->body; peal_cuda_word_find(at, kernel->end, &w);
-         at = w.at + w.length) {
-        if (peal_cuda_word_is_one_of(&w, never, sizeof(never) / sizeof(never[0])) ||
-            (peal_cuda_word_is_same(&w, &kernel->tile) && !is_looped_over(kernel->begin, &w)) ||
-            is_macro_storing(kernel, &w, &own))
+    for (; peal_cuda_token_is(&t[at], "]"); at = t[at].match - 1)
+        is_element = true;
+    if (t[at].is_word)
+        return !is_index(k, &t[at]) && !is_macro(k, &t[at]);
+    if (!peal_cuda_token_is(&t[at], ")") || is_element)
+        return false;
+    int open = t[at].match;
+    return peal_cuda_token_is(&t[open - 1], "PEAL_AT") &&
+           (!peal_cuda_tokens_equal(&t[open + 1], k->array) || is_at_own(k, open));
+}
+
+/* Whether what the operator at token `at` stores to may be. */
+static bool is_store_fine(const kernel *k, int at)
+{
+    const peal_cuda_token *t = k->token;
+    bool is_step = peal_cuda_token_is(&t[at], "++") || peal_cuda_token_is(&t[at], "--");
+    bool is_behind = t[at - 1].is_word || peal_cuda_token_is(&t[at - 1], ")") ||
+                     peal_cuda_token_is(&t[at - 1], "]");
+
+    if (!is_step || is_behind)
+        return may_store_to(k, at - 1);
+    static const char *const goes_on[] = {"(", "[", ".", "->"};
+    return t[at + 1].is_word && !IS_ONE_OF(&t[at + 2], goes_on) && may_store_to(k, at + 1);
+}
+
+/* Whether a loop's name at token `at` is declared once more. */
+static bool is_declared(const kernel *k, int at)
+{
+    static const char *const others[] = {"return", "else"}, *const opens[] = {"(", "[", "{"};
+    const peal_cuda_token *t = k->token;
+
+    return (t[at - 1].is_word && !IS_ONE_OF(&t[at - 1], others)) || IS_ONE_OF(&t[at + 1], opens);
+}
+
+static bool stores_at_own(const kernel *k)
+{
+    const names own = {{k->array, NULL}};
+    const peal_cuda_token *t = k->token;
+
+    for (int i = k->begin + 1; i < k->end; i++) {
+        int further;
+        bool has_flag, is_loop = loop_axes(&t[i], &further, &has_flag) > 0;
+        if (is_strange(&t[i]) || (stores(&t[i]) && !is_store_fine(k, i)))
             return false;
-        if (!peal_cuda_word_is_same(&w, array))
+        if (!t[i].is_word)
             continue;
-        if (!is_used_well(kernel, kernel->begin, &w, &call, &end))
+        if (begins_with(&t[i], "PEAL_") && !is_loop && !peal_cuda_token_is(&t[i], "PEAL_AT"))
             return false;
-        if (is_changed(kernel->begin, call.at, end) &&
-            (!peal_cuda_word_is(&call, "PEAL_AT") ||
-             !is_at_own(kernel, &call, call.at + strcspn(call.at, "("))))
+        if (peal_cuda_tokens_equal(&t[i], k->tile) &&
+            (!peal_cuda_token_is(&t[i - 1], "(") || loop_axes(&t[i - 2], &further, &has_flag) == 0))
+            return false;
+        if (is_index(k, &t[i]) && is_declared(k, i))
+            return false;
+        if (peal_cuda_tokens_equal(&t[i], k->array) ? !is_used_well(k, t, i)
+                                                    : !is_call_reading(k, t, k->end, i, &own, 0))
             return false;
     }
     return true;
 }
 
-/* ---- the kernel ---- */
-
-/* The name of array `index`, which has to be updated: PEAL_UPDATE(type, name). */
-static bool find_updated(const char *parameters, int index, peal_cuda_word *out)
+bool peal_cuda_kernel_stores_at_own(const peal_kernel_files *files, const char *name, int arrays,
+                                    int index, int axes, peal_arena *arena)
 {
-    static const char *const arrays[] = {"PEAL_READ", "PEAL_UPDATE", "PEAL_WRITE"};
-    const char *end = peal_cuda_skip_brackets(parameters, '(', ')');
-    peal_cuda_word w;
+    peal_cuda_tokens all;
+    int parameters = 0;
 
-    for (const char *at = parameters; end && peal_cuda_word_find(at, end, &w); at = w.at + w.length)
-        if (peal_cuda_word_is_one_of(&w, arrays, sizeof(arrays) / sizeof(arrays[0])) &&
-            index-- == 0) {
-            const char *close = strchr(w.at, ')');
-            *out = peal_cuda_word_before(w.at, close ? close : w.at);
-            return peal_cuda_word_is(&w, "PEAL_UPDATE") && out->length > 0;
-        }
-    return false;
-}
-
-bool peal_cuda_kernel_stores_at_own(const peal_kernel_files *files, const char *kernel, int index,
-                                    peal_arena *arena)
-{
-    peal_cuda_kernel_text found;
-    peal_cuda_word array = {NULL, 0};
-
-    if (!peal_cuda_kernel_text_find(files, kernel, arena, &found) || !found.end ||
-        memchr(found.body, '#', (size_t)(found.end - found.body)) ||
-        !find_updated(found.parameters, index, &array))
+    if (axes < 2 || axes > MOST_AXES || !peal_cuda_tokens_read(files, arena, &all) ||
+        !is_plain(&all))
         return false;
-    return stores_at_own(&found, &array);
+    kernel *k = PEAL_ARENA_NEW(arena, kernel);
+    *k = (kernel){.all = &all, .token = all.token, .axes = axes};
+    return find_kernel(k, name, &parameters) && find_names(k, parameters, arrays, index) &&
+           find_loops(k) && stores_at_own(k);
 }

@@ -6,12 +6,12 @@
 
 #include <stdbool.h>
 
-/* Whether a kernel stores into its array number `index` (of all that it reads, updates and writes,
- * in this order), which it updates, at points of its tile alone, though it may read others: each
- * PEAL_AT(name, ...) that is stored to has the names of the loop over the tile's points that it is
- * in, PEAL_FOR_2D, PEAL_FOR_3D, or their forms _INSIDE and _EVEN, which nothing changes. False also
- * where nobody can tell. */
-bool peal_cuda_kernel_stores_at_own(const peal_kernel_files *files, const char *kernel, int index,
-                                    peal_arena *arena);
+/* Whether a kernel of so many arrays stores into the one with number `index` (of all that it reads,
+ * updates and writes, in this order), which it updates and which has so many axes, at points of its
+ * tile alone, though it may read others: each PEAL_AT(name, ...) that is stored to has the names of
+ * the loop over the tile's points that it is in, PEAL_FOR_2D, PEAL_FOR_3D, or their forms _INSIDE
+ * and _EVEN. False also where nobody can tell. */
+bool peal_cuda_kernel_stores_at_own(const peal_kernel_files *files, const char *kernel, int arrays,
+                                    int index, int axes, peal_arena *arena);
 
 #endif

@@ -44,15 +44,38 @@ static bool is_linked(const peal_cuda_source *source, const char *kernel)
     return true;
 }
 
+/* Whether an access is of points around each of the tile's, whose coordinates are the tile's. */
+static bool is_around_points(const peal_schedule *schedule, const peal_task_access *access)
+{
+    const peal_schedule_array *array = &schedule->array[access->array];
+    int axes = array->layout.stored.axis_count;
+
+    for (int i = 0; i < access->reach_count; i++)
+        for (int k = 0; k < PEAL_AXES; k++) {
+            const peal_reach_axis *axis = &access->reach[i].axis[k];
+            if (k < axes && (axis->fixed || axis->num != axis->den))
+                return false;
+        }
+    return access->per_tile == 0 && !array->has_components && access->reach_count > 0;
+}
+
 /* Of what the task updates and reads beside its tile. */
 static unsigned find_own_points(const peal_cuda_task_printer *p)
 {
+    const peal_schedule *schedule = p->schedule;
     unsigned bits = 0;
 
-    for (int i = 0; i < p->task->access_count && i < PEAL_LAUNCH_VIEWS; i++)
-        if (p->task->access[i].mode == PEAL_UPDATE_ACCESS && p->task->access[i].per_tile == 0 &&
-            peal_cuda_kernel_stores_at_own(&p->source->files, p->task->kernel, i, p->source->arena))
+    for (int i = 0; i < p->task->access_count && i < PEAL_LAUNCH_VIEWS; i++) {
+        const peal_task_access *access = &p->task->access[i];
+        if (access->mode == PEAL_UPDATE_ACCESS && is_around_points(schedule, access) &&
+            peal_cuda_task_axes(p->task) ==
+                schedule->array[access->array].layout.stored.axis_count &&
+            peal_cuda_kernel_stores_at_own(&p->source->files, p->task->kernel,
+                                           p->task->access_count, i,
+                                           schedule->array[access->array].layout.stored.axis_count,
+                                           p->source->arena))
             bits |= 1u << i;
+    }
     return bits;
 }
 

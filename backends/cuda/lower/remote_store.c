@@ -221,12 +221,16 @@ static unsigned boxes_needed(const peal_cuda_rank *rank, const peal_cuda_group *
 }
 
 /* Whether tiles may store images of the rank's own points while other tiles still run: no other
- * access of the task uses the image's storage, and no tile writes the image's points. */
+ * access of the task uses the image's storage, this one nothing but the tile's points, and no tile
+ * writes the image's. */
 static bool is_independent(const peal_cuda_group *group, const peal_cuda_remote_store *remote_store,
                            int view, int storage)
 {
     const peal_launch *launch = &group->launch;
 
+    if (view < group->task->access_count &&
+        !writes_its_points(group->task, &group->task->access[view]))
+        return false;
     for (int i = 0; i < group->task->access_count; i++)
         if (i != view && group->storage[i] == storage)
             return false;

@@ -22,9 +22,9 @@ PEAL_KERNEL(hidden)(peal_tile t, PEAL_UPDATE(double, u), long s)
 {
     PEAL_FOR_3D_EVEN(t, i, j, k, s)
     {
-        double *own = &PEAL_AT(u, i, j, k);
-        *own = 0.125 * (PEAL_AT(u, i, j, k) + PEAL_AT(u, i - 1, j, k) + PEAL_AT(u, i + 1, j, k) +
-                        PEAL_AT(u, i, j - 1, k) + PEAL_AT(u, i, j + 1, k) +
-                        PEAL_AT(u, i, j, k - 1) + PEAL_AT(u, i, j, k + 1));
+        PEAL_AT(u, i + 0, j, k) =
+            0.125 * (PEAL_AT(u, i, j, k) + PEAL_AT(u, i - 1, j, k) + PEAL_AT(u, i + 1, j, k) +
+                     PEAL_AT(u, i, j - 1, k) + PEAL_AT(u, i, j + 1, k) + PEAL_AT(u, i, j, k - 1) +
+                     PEAL_AT(u, i, j, k + 1));
     }
 }

@@ -1,0 +1,45 @@
+/* The text of kernels as tokens. Only plain texts are taken: what a preprocessor may leave out, or
+ * a reader take for something else, is refused. */
+#ifndef PEAL_CUDA_KERNEL_TOKENS_H
+#define PEAL_CUDA_KERNEL_TOKENS_H
+
+#include "base/kernel_source.h"
+
+#include <stdbool.h>
+
+typedef struct peal_cuda_token {
+    const char *at;
+    int length;
+    bool is_word;
+    int match; /* of a bracket of any sort: the other one; -1: there is none */
+} peal_cuda_token;
+
+typedef struct peal_cuda_macro {
+    const peal_cuda_token *name;
+    const peal_cuda_token *token; /* that it is made of, behind its name */
+    int count;
+    bool has_parameters;
+    int value; /* where its value begins */
+} peal_cuda_macro;
+
+/* All texts of a plan, without their directives. */
+typedef struct peal_cuda_tokens {
+    peal_cuda_token *token;
+    int count, room;
+    peal_cuda_macro *macro;
+    int macro_count, macro_room;
+} peal_cuda_tokens;
+
+/* False: files of the application are included, or a text is not plain: it has a directive beside
+ * #include <...>, #define and #pragma unroll, brackets without their others, or characters that may
+ * stand for others. */
+bool peal_cuda_tokens_read(const peal_kernel_files *files, peal_arena *arena,
+                           peal_cuda_tokens *out);
+
+bool peal_cuda_token_is(const peal_cuda_token *token, const char *text);
+bool peal_cuda_tokens_equal(const peal_cuda_token *a, const peal_cuda_token *b);
+/* The macro of that name; NULL: there is none, or (*several) there are more of them. */
+const peal_cuda_macro *peal_cuda_tokens_macro(const peal_cuda_tokens *tokens,
+                                              const peal_cuda_token *name, bool *several);
+
+#endif
