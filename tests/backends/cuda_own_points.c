@@ -270,6 +270,151 @@ static const char *const tries[] = {
     HEAD "PEAL_FOR_3D(t, x, y, z) { { enum { x }; PEAL_AT(u, x, y, z) = 0; } } }",
     HEAD "PEAL_FOR_2D_INSIDE(t, x, y, in, 0, 9, 0, 9) { PEAL_FOR_2D_INSIDE(t, i, j, y, 0, 9, "
          "0, 9) if (i) PEAL_AT(u, x, y) = in; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { if (s) s = 2; else ++x; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { if (s) s = 2; else --PEAL_AT(u, x - 1, y, z); PEAL_AT(u, x, y, "
+         "z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { s = s and ++x; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { s = compl ++x; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { s = not ++x; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { float &&r = static_cast<float &&>(PEAL_AT(u, x - 1, y, z)); r "
+         "= 1; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { float &&r = std::move(PEAL_AT(u, x - 1, y, z)); r = 1; "
+         "PEAL_AT(u, x, y, z) = 0; } }",
+    "static __device__ void put(float &&r) { r = 0; }\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { put((float &&)PEAL_AT(u, x - 1, y, z)); PEAL_AT(u, x, y, z) = 0; } "
+    "}",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { int &&r = static_cast<int &&>(x); r = 3; PEAL_AT(u, x, y, z) = "
+         "0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { float and r = (float and)PEAL_AT(u, x - 1, y, z); r = 1; "
+         "PEAL_AT(u, x, y, z) = 0; } }",
+    "typedef float &&R;\n" HEAD "PEAL_FOR_3D(t, x, y, z) { R r = R(PEAL_AT(u, x - 1, y, z)); r = "
+    "1; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { long list[2] = {0, 1}; for (long (x) : list) PEAL_AT(u, x, y, "
+         "z) = 0; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { long (x){5}; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { long (x)(5); PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { long q = 3, (x){q}; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { if (long (x){s}) PEAL_AT(u, x, y, z) = 1; PEAL_AT(u, x, y, z) "
+         "= 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { char *list[1] = {(char *)5}; for (char *x : list) PEAL_AT(u, "
+         "x, y, z) = 0; PEAL_AT(u, x, y, z) = 0; } }",
+    "static __device__ float put(float *p, int a, int, int, int, bool) { p[a] = 1; return 0; "
+    "}\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { PEAL_AT(u, 1, 2, 3, 4, put); PEAL_AT(u, x, y, z) = 0; } }",
+    "static __device__ float put(float *p, int a, int, int, int, bool) { p[a] = 1; return 0; "
+    "}\n#define C 3, 4, put\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { PEAL_AT(u, x, y, C); PEAL_AT(u, x, y, z) = 0; } }",
+    "static __device__ void put(float *p, int a, int, int) { p[a] = 1; }\n#define M(PEAL_AT, v) "
+    "PEAL_AT(v, 1, 0, 0)\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { M(put, u); PEAL_AT(u, x, y, z) = 0; } }",
+    "static __device__ void put(float *p) { p[1] = 1; }\n#define LEFT(v) PEAL_AT(v, 1, 0, "
+    "0)\n#define M(LEFT, v) LEFT(v)\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { M(put, u); PEAL_AT(u, x, y, z) = 0; } }",
+    "static __device__ void M(float *p) { p[1] = 1; }\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { M(u); PEAL_AT(u, x, y, z) = 0; } }\n#define M(v) PEAL_AT(v, 1, 0, "
+    "0)",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { long q = 1'000; PEAL_AT(u, x - 1, y, z) = q; q = 1'000; "
+         "PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { const char *q = R\"d( \" ( )d\"; PEAL_AT(u, x - 1, y, z) = 1; "
+         "char c = '\"'; // '\n; PEAL_AT(u, x, y, z) = 0; } }",
+    "#define A 0 /*\n*/ , PEAL_AT(u, x - 1, y, z) = 1\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { s = A; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { // note \\ \nPEAL_AT(u, x - 1, y, z) = 1;\n PEAL_AT(u, x, y, "
+         "z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { // note \\\t\nPEAL_AT(u, x - 1, y, z) = 1;\n PEAL_AT(u, x, y, "
+         "z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { // note \\ \r\nPEAL_AT(u, x - 1, y, z) = 1;\n PEAL_AT(u, x, y, "
+         "z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { // note \r PEAL_AT(u, x - 1, y, z) = 1;\n PEAL_AT(u, x, y, z) "
+         "= 0; } }",
+    "PEAL_KERNEL(k)(peal_tile t, PEAL_READ(float, a), PEAL_UPDATE(float, u), long x, long y, long "
+    "z) {\n// ?\?/\nPEAL_FOR_3D(t, x, y, z)\nPEAL_AT(u, x, y, z) = 0; }",
+    "#define int64_t signed char\n" HEAD "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }",
+    "#define int signed char\n" HEAD "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }",
+    "#define false true\n" HEAD "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }",
+    "#define hi peal_hi_\n" HEAD "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }",
+    "#define CAT(a, b) a##b\nnamespace n {\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }\n}\nstatic __device__ __forceinline__ "
+    "void CAT(peal_, kernel_k)(peal_tile t, PEAL_READ(float, a), PEAL_UPDATE(float, u), long s) { "
+    "u[s] = 0; }",
+    "#define DROP(...)\n#define P(f, n) f(n)\nDROP(" HEAD
+    "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }\n)\nP(PEAL_KERNEL, k)(peal_tile t, "
+    "PEAL_READ(float, a), PEAL_UPDATE(float, u), long s) { u[s] = 0; }",
+    "namespace n {\nstruct peal_tile {\nint lo[4], hi[4]; __device__ peal_tile(::peal_tile t) { "
+    "for (int i = 0; i < 4; i++) { lo[i] = t.lo[i] - 1; hi[i] = t.hi[i]; } }\nint64_t index, "
+    "count; int peal_whole_ = 0, peal_odd_, peal_at_[3], peal_lo_[3], peal_hi_[3]; };\nstatic "
+    "__device__ int peal_runs_whole_(peal_tile t, int) { return 0; }\nstatic __device__ int "
+    "peal_across_3_(peal_tile t) { return 6; }\nstatic __device__ int peal_down_3_(peal_tile t, "
+    "int) { return 2; }\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }\n}\nusing namespace n;",
+    "namespace n { typedef signed char int64_t;\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }\n}\nusing namespace n;",
+    "inline namespace n { static __device__ int peal_whole_rows_(int) { return 99; }\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }\n}",
+    "static __device__ float *g;\nPEAL_KERNEL(o)(peal_tile t, PEAL_UPDATE(float, u)) { g = u; "
+    "}\n" HEAD "PEAL_FOR_3D(t, x, y, z) { g[3] = 1; PEAL_AT(u, x, y, z) = 0; } }",
+    "#include <cuda/std/utility>\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { cuda::std::swap(PEAL_AT(u, x - 1, y, z), PEAL_AT(u, x, y, z)); "
+    "PEAL_AT(u, x, y, z) = 0; } }",
+    "#include <type_traits>\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { std::integral_constant<int, 3> x; PEAL_AT(u, x, y, z) = 0; } }",
+    "#include <type_traits>\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { std::add_lvalue_reference<float>::type r = PEAL_AT(u, x - 1, y, z); "
+    "r = 1; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD
+    "PEAL_FOR_3D(t, x, y, z) { if (s) s = 2; else [[likely]] ++x; PEAL_AT(u, x, y, z) = 0; } }",
+    "#include <../k.h>\n" HEAD "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }",
+    "#include <utility>\n" HEAD "PEAL_FOR_3D(t, x, y, z) { swap(PEAL_AT(u, x - 1, y, z), "
+    "PEAL_AT(u, x, y, z)); PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { char (*x){(char *)5}; PEAL_AT(u, x, y, z) = 0; } }",
+    "PEAL_KERNEL(k)(peal_tile t, PEAL_READ(float, a), PEAL_UPDATE(float, u), long x, long y, long "
+    "z) {\n#pragma unroll /*\n*/ PEAL_FOR_3D(t, x, y, z)\nPEAL_AT(u, x, y, z) = 0; }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { { long (x){5}; PEAL_AT(u, x, y, z) = 1; } PEAL_AT(u, x, y, z) "
+         "= 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { { long (x)(5); PEAL_AT(u, x, y, z) = 1; } PEAL_AT(u, x, y, z) "
+         "= 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { { long q = 3, (x){q}; PEAL_AT(u, x, y, z) = 1; } PEAL_AT(u, x, "
+         "y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { for (long (x){5}; s < 3; s++) PEAL_AT(u, x, y, z) = 1; "
+         "PEAL_AT(u, x, y, z) = 0; } }",
+    "#include <mine.h>\n" HEAD "PEAL_FOR_3D(t, x, y, z) { M; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { { int (*x)(int){}; PEAL_AT(u, x, y, z) = 1; } PEAL_AT(u, x, y, "
+         "z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { { long q, *x{}; PEAL_AT(u, x, y, z) = 1; } PEAL_AT(u, x, y, z) "
+         "= 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { { long q = 0, *(x)(0); PEAL_AT(u, x, y, z) = 1; } PEAL_AT(u, "
+         "x, y, z) = 0; } }",
+    "static __device__ float put(float *p, int a, int, int, int, bool) { p[a] = 1; return 0; "
+    "}\n#define M(v) PEAL_AT(u, 1, 2, 3, 4, put) + PEAL_AT(v, 0, 0, 0)\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { s = M(a); PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { else_ = 1; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { throw ++x; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { if (s) { s = 1; } else ++ x; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { s = s xor --x; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD
+    "PEAL_FOR_3D(t, x, y, z) { s = s bitor --PEAL_AT(u, x + 1, y, z); PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { delete ++x; PEAL_AT(u, x, y, z) = 0; } }",
+    "#define int64_t signed char\n" HEAD "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { s = s <= 1 ? 2 : 3; [[maybe_unused]] long q = 1, (x){2}; "
+         "PEAL_AT(u, x, y, z) = 0; } }",
+    "#define CAT(a, b) a##b\nstruct S {\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }\n};\nstatic void CAT(peal_, "
+    "kernel_k)(peal_tile t, PEAL_READ(float, a), PEAL_UPDATE(float, u), long s) { u[s] = 0; }",
+    "#define CAT(a, b) a##b\nCAT(PEAL_KER, NEL)(q)(long s) {}\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { float and r = std::forward<float>(PEAL_AT(u, x - 1, y, z)); r "
+         "= 1; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }\n#define int signed char",
+    "#define DROP(v)\nDROP(" HEAD "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }\n)",
+    "static __device__ void put(int &&r) { r = 3; }\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { put(std::move(x)); PEAL_AT(u, x, y, z) = 0; } }",
+    "static __device__ void put(int and r) { r = 3; }\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { put(std::move(x)); PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { { long (x)[2]{1, 2}; PEAL_AT(u, x, y, z) = 1; } PEAL_AT(u, x, "
+         "y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { s = 1; continue; ++x; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { s = sizeof (x) ++x; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { s = noexcept(x) ++; PEAL_AT(u, x, y, z) = 0; } }",
 };
 
 static void what_tries_to_get_by_does_not(void **state)

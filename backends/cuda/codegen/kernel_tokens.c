@@ -4,6 +4,9 @@
 #include <ctype.h>
 #include <string.h>
 
+#define IS_ONE_OF(token, words)                                                                    \
+    peal_cuda_token_is_one_of(token, words, sizeof(words) / sizeof((words)[0]))
+
 /* ---- plain text ---- */
 
 /* Lines that continue are one. */
@@ -12,7 +15,7 @@ static char *join_lines(const char *text, peal_arena *arena)
     char *copy = peal_arena_copy_text(arena, text), *to = copy;
 
     for (const char *at = copy; *at;) {
-        size_t end = at[0] == '\\' ? strspn(at + 1, " \t\r") + 1 : 0;
+        size_t end = at[0] == '\\' ? 1 + (at[1] == '\r') : 0;
         if (end > 0 && at[end] == '\n')
             at += end + 1;
         else
@@ -22,7 +25,19 @@ static char *join_lines(const char *text, peal_arena *arena)
     return copy;
 }
 
-/* Makes blanks of comments, and of what is in quotes. False: a quote or a comment has no end. */
+/* Whether a line may continue for one compiler and not for another. */
+static bool has_blank_continuation(const char *text)
+{
+    for (const char *at = strchr(text, '\\'); at; at = strchr(at + 1, '\\')) {
+        size_t blanks = strspn(at + 1, " \t\r\v\f");
+        if (blanks > 0 && at[1 + blanks] == '\n')
+            return true;
+    }
+    return false;
+}
+
+/* Makes blanks of comments, and of what is in quotes. False: a quote or a comment has no end, or a
+ * quote is part of a word. */
 static bool blank(char *text)
 {
     for (char *at = text; *at;) {
@@ -35,6 +50,8 @@ static bool blank(char *text)
                 return false;
             length = (size_t)(end + 2 - at);
         } else if (*at == '"' || *at == '\'') {
+            if (at > text && (isalnum((unsigned char)at[-1]) || at[-1] == '_'))
+                return false;
             while (at[length] != *at) {
                 if (!at[length] || at[length] == '\n')
                     return false;
@@ -45,8 +62,7 @@ static bool blank(char *text)
             at++;
             continue;
         }
-        for (size_t i = 0; i < length; i++)
-            at[i] = at[i] == '\n' ? '\n' : ' ';
+        memset(at, ' ', length); /* a comment does not end a directive */
         at += length;
     }
     return true;
@@ -126,11 +142,13 @@ static bool match_brackets(peal_cuda_token *token, int count, peal_arena *arena)
 static bool take_directive(const char *at, const char *end, peal_arena *arena,
                            peal_cuda_tokens *out)
 {
+    static const char *const headers[] = {"math", "stdint", "stdbool", "stddef", "float", "limits"};
     peal_cuda_tokens line = {.count = 0};
 
     add_tokens(at, end, arena, &line);
-    if (line.count > 1 && peal_cuda_token_is(&line.token[0], "include") &&
-        peal_cuda_token_is(&line.token[1], "<"))
+    if (line.count == 6 && peal_cuda_token_is(&line.token[0], "include") &&
+        peal_cuda_token_is(&line.token[1], "<") && IS_ONE_OF(&line.token[2], headers) &&
+        peal_cuda_token_is(&line.token[3], ".") && peal_cuda_token_is(&line.token[4], "h"))
         return true;
     if (line.count > 1 && peal_cuda_token_is(&line.token[0], "pragma") &&
         peal_cuda_token_is(&line.token[1], "unroll"))
@@ -139,7 +157,8 @@ static bool take_directive(const char *at, const char *end, peal_arena *arena,
         return false;
     peal_cuda_macro macro = {.name = &line.token[1],
                              .token = line.token + 2,
-                             .count = line.count - 2};
+                             .count = line.count - 2,
+                             .at = out->count};
     if (!match_brackets(line.token + 2, macro.count, arena))
         return false;
     macro.has_parameters = macro.count > 0 && *macro.token[0].at == '(' &&
@@ -154,7 +173,7 @@ static bool take_text(const char *text, peal_arena *arena, peal_cuda_tokens *out
 {
     char *plain = join_lines(text, arena);
 
-    if (!blank(plain) || is_odd(plain))
+    if (has_blank_continuation(plain) || !blank(plain) || is_odd(plain))
         return false;
     for (const char *at = plain; *at;) {
         const char *end = at + strcspn(at, "\n"), *first = at + strspn(at, " \t\r\v\f");
@@ -164,6 +183,60 @@ static bool take_text(const char *text, peal_arena *arena, peal_cuda_tokens *out
             return false;
         at = *end ? end + 1 : end;
     }
+    return true;
+}
+
+/* ---- what is plain ---- */
+
+/* Whether a token lets something store into what it is given, or changes what names mean. */
+static bool is_tricky(const peal_cuda_token *token, const peal_cuda_token *next)
+{
+    static const char *const words[] = {"&",        "::",       "##",     "auto",     "template",
+                                        "operator", "decltype", "bitand", "and",      "and_eq",
+                                        "or_eq",    "xor_eq",   "using",  "namespace"};
+    static const char *const ends[] = {")", ">", ";", ","};
+
+    return IS_ONE_OF(token, words) || peal_cuda_token_begins(token, "peal_kernel") ||
+           (peal_cuda_token_is(token, "&&") && (!next || IS_ONE_OF(next, ends)));
+}
+
+/* Names of macros are written in capitals: others may be words that peal's own headers use. */
+static bool is_plain_macro(const peal_cuda_macro *macro)
+{
+    for (int i = 0; i < macro->name->length; i++)
+        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", macro->name->at[i]))
+            return false;
+    for (int i = 0; i < macro->count; i++)
+        if (is_tricky(&macro->token[i], i + 1 < macro->count ? &macro->token[i + 1] : NULL) ||
+            peal_cuda_token_begins(&macro->token[i], "PEAL_KERNEL"))
+            return false;
+    return *macro->name->at != '_' && !peal_cuda_token_begins(macro->name, "PEAL_");
+}
+
+/* A pointer of the file could be one to an array. */
+static bool is_plain(const peal_cuda_tokens *all)
+{
+    const peal_cuda_token *t = all->token;
+    bool defines_type = false;
+    int depth = 0;
+
+    for (int i = 0; i < all->count; i++) {
+        const peal_cuda_token *next = i + 1 < all->count ? &t[i + 1] : NULL;
+        depth += t[i].match > i ? 1 : t[i].match >= 0 ? -1 : 0;
+        if (depth == 0 && peal_cuda_token_is(&t[i], "*"))
+            return false;
+        defines_type = !peal_cuda_token_is(&t[i], ";") &&
+                       (defines_type || peal_cuda_token_is(&t[i], "typedef"));
+        if (is_tricky(&t[i], next) || (defines_type && peal_cuda_token_is(&t[i], "&&")) ||
+            (next && peal_cuda_token_is(&t[i], "[") && peal_cuda_token_is(next, "[")) ||
+            (peal_cuda_token_begins(&t[i], "PEAL_KERNEL") &&
+             (i + 3 >= all->count || !peal_cuda_token_is(next, "(") || !t[i + 2].is_word ||
+              !peal_cuda_token_is(&t[i + 3], ")"))))
+            return false;
+    }
+    for (int m = 0; m < all->macro_count; m++)
+        if (!is_plain_macro(&all->macro[m]))
+            return false;
     return true;
 }
 
@@ -178,12 +251,25 @@ bool peal_cuda_tokens_read(const peal_kernel_files *files, peal_arena *arena, pe
     for (int i = 0; i < files->count; i++)
         if (!take_text(files->file[i].text, arena, out))
             return false;
-    return match_brackets(out->token, out->count, arena);
+    return match_brackets(out->token, out->count, arena) && is_plain(out);
 }
 
 bool peal_cuda_token_is(const peal_cuda_token *token, const char *text)
 {
     return token->length == (int)strlen(text) && !strncmp(token->at, text, (size_t)token->length);
+}
+
+bool peal_cuda_token_is_one_of(const peal_cuda_token *token, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (peal_cuda_token_is(token, words[i]))
+            return true;
+    return false;
+}
+
+bool peal_cuda_token_begins(const peal_cuda_token *token, const char *text)
+{
+    return token->length >= (int)strlen(text) && !strncmp(token->at, text, strlen(text));
 }
 
 bool peal_cuda_tokens_equal(const peal_cuda_token *a, const peal_cuda_token *b)

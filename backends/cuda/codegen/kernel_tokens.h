@@ -20,6 +20,7 @@ typedef struct peal_cuda_macro {
     int count;
     bool has_parameters;
     int value; /* where its value begins */
+    int at;    /* it is defined in front of this token of the text */
 } peal_cuda_macro;
 
 /* All texts of a plan, without their directives. */
@@ -31,12 +32,16 @@ typedef struct peal_cuda_tokens {
 } peal_cuda_tokens;
 
 /* False: files of the application are included, or a text is not plain: it has a directive beside
- * #include <...>, #define and #pragma unroll, brackets without their others, or characters that may
- * stand for others. */
+ * #define, #pragma unroll and #include of C's headers for numbers, brackets without their others,
+ * or characters that may stand for others; it takes an address, makes references, or has words that
+ * change what others mean. */
 bool peal_cuda_tokens_read(const peal_kernel_files *files, peal_arena *arena,
                            peal_cuda_tokens *out);
 
 bool peal_cuda_token_is(const peal_cuda_token *token, const char *text);
+bool peal_cuda_token_is_one_of(const peal_cuda_token *token, const char *const *words,
+                               size_t count);
+bool peal_cuda_token_begins(const peal_cuda_token *token, const char *text);
 bool peal_cuda_tokens_equal(const peal_cuda_token *a, const peal_cuda_token *b);
 /* The macro of that name; NULL: there is none, or (*several) there are more of them. */
 const peal_cuda_macro *peal_cuda_tokens_macro(const peal_cuda_tokens *tokens,

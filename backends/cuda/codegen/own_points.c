@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-enum { MOST_DEPTH = 8, MOST_LOOPS = 64, MOST_AXES = 3 };
+enum { MOST_DEPTH = 8, MOST_LOOPS = 64, MOST_AXES = 3, MOST_MACROS = 10000 };
 
 /* A loop over the tile's points, whose head's bracket is token `open`. */
 typedef struct loop {
@@ -26,25 +26,14 @@ typedef struct kernel {
     const peal_cuda_token *token; /* all of the text */
     int begin, end;               /* its body's brackets */
     const peal_cuda_token *tile, *array;
-    int axes; /* of the array */
+    int axes;      /* of the array */
+    int *patience; /* so many more macros are looked into */
     loop loop[MOST_LOOPS];
     int loop_count;
 } kernel;
 
-static bool is_one_of(const peal_cuda_token *token, const char *const *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (peal_cuda_token_is(token, words[i]))
-            return true;
-    return false;
-}
-
-#define IS_ONE_OF(token, words) is_one_of(token, words, sizeof(words) / sizeof((words)[0]))
-
-static bool begins_with(const peal_cuda_token *token, const char *text)
-{
-    return token->length >= (int)strlen(text) && !strncmp(token->at, text, strlen(text));
-}
+#define IS_ONE_OF(token, words)                                                                    \
+    peal_cuda_token_is_one_of(token, words, sizeof(words) / sizeof((words)[0]))
 
 static bool is_macro(const kernel *k, const peal_cuda_token *name)
 {
@@ -66,37 +55,26 @@ static bool stores(const peal_cuda_token *token)
  * text. */
 static bool is_strange(const peal_cuda_token *token)
 {
-    static const char *const words[] = {"asm",       "goto",     "do",       "switch",  "case",
-                                        "default",   "enum",     "struct",   "union",   "class",
-                                        "static",    "typedef",  "extern",   "typeof",  "using",
-                                        "namespace", "and_eq",   "or_eq",    "xor_eq",  "bitand",
-                                        "auto",      "template", "operator", "decltype"};
+    static const char *const words[] = {"asm",       "goto",     "do",       "switch",   "case",
+                                        "default",   "enum",     "struct",   "union",    "class",
+                                        "static",    "typedef",  "extern",   "typeof",   "using",
+                                        "namespace", "and_eq",   "or_eq",    "xor_eq",   "bitand",
+                                        "auto",      "template", "operator", "decltype", "and",
+                                        "or",        "not",      "xor",      "compl",    "bitor",
+                                        "not_eq",    "throw",    "delete",   "new",      "co_await",
+                                        "co_yield",  "co_return"};
 
-    return token->is_word && (IS_ONE_OF(token, words) || *token->at == '_' ||
-                              token->at[token->length - 1] == '_' || begins_with(token, "peal_"));
+    return token->is_word &&
+           (IS_ONE_OF(token, words) || *token->at == '_' || token->at[token->length - 1] == '_' ||
+            peal_cuda_token_begins(token, "peal_"));
 }
 
-/* ---- all texts ---- */
-
-/* What would let functions store into what they are given, or change what peal's own words mean. */
-static bool is_plain(const peal_cuda_tokens *all)
+/* The bracket that token `at` stands in; -1: none. */
+static int bracket_around(const peal_cuda_token *t, int at)
 {
-    static const char *const words[] = {"&",      "auto",   "template", "operator", "decltype",
-                                        "bitand", "and_eq", "or_eq",    "xor_eq"};
-
-    for (int i = 0; i < all->count; i++)
-        if (IS_ONE_OF(&all->token[i], words) || begins_with(&all->token[i], "peal_kernel"))
-            return false;
-    for (int m = 0; m < all->macro_count; m++) {
-        if (begins_with(all->macro[m].name, "PEAL_") || begins_with(all->macro[m].name, "peal_"))
-            return false;
-        for (int i = 0; i < all->macro[m].count; i++)
-            if (IS_ONE_OF(&all->macro[m].token[i], words) ||
-                begins_with(&all->macro[m].token[i], "peal_kernel") ||
-                begins_with(&all->macro[m].token[i], "PEAL_KERNEL"))
-                return false;
-    }
-    return true;
+    for (at--; at >= 0 && (t[at].match < 0 || t[at].match < at);)
+        at = t[at].match >= 0 ? t[at].match - 1 : at - 1;
+    return at;
 }
 
 /* ---- the head ---- */
@@ -112,6 +90,8 @@ static bool find_kernel(kernel *k, const char *name, int *parameters)
         if (!peal_cuda_token_is(&t[i], "PEAL_KERNEL") || !peal_cuda_token_is(&t[i + 1], "(") ||
             !peal_cuda_token_is(&t[i + 2], name))
             continue;
+        if (bracket_around(t, i) >= 0)
+            return false;
         found++;
         *parameters = i + 4;
         int close = peal_cuda_token_is(&t[i + 4], "(") ? t[i + 4].match : -1;
@@ -159,8 +139,8 @@ static bool find_names(kernel *k, int open, int arrays, int index)
             return false;
     for (at += 2; at < close; at = argument_end(t, at + 1, close)) {
         const peal_cuda_token *name = declared_array(t, at + 1);
-        bool is_other =
-            begins_with(&t[at + 1], "PEAL_") && !peal_cuda_token_is(&t[at + 1], "PEAL_REDUCE");
+        bool is_other = peal_cuda_token_begins(&t[at + 1], "PEAL_") &&
+                        !peal_cuda_token_is(&t[at + 1], "PEAL_REDUCE");
         if (!name && is_other)
             return false;
         if (name && found++ == index) {
@@ -299,12 +279,13 @@ static bool is_named(const names *array, const peal_cuda_token *word)
            (array->of[1] && peal_cuda_tokens_equal(word, array->of[1]));
 }
 
-/* The bracket that token `at` stands in; -1: none. */
-static int bracket_around(const peal_cuda_token *t, int at)
+static int count_arguments(const peal_cuda_token *t, int open)
 {
-    for (at--; at >= 0 && (t[at].match < 0 || t[at].match < at);)
-        at = t[at].match >= 0 ? t[at].match - 1 : at - 1;
-    return at;
+    int count = 0;
+
+    for (int at = open; at < t[open].match; count++)
+        at = argument_end(t, at + 1, t[open].match);
+    return count;
 }
 
 /* Whether the array's name at token `at` stands in PEAL_AT(name, ...), or alone as an argument of a
@@ -317,7 +298,7 @@ static bool is_used_well(const kernel *k, const peal_cuda_token *t, int at)
     if (open < 1 || !peal_cuda_token_is(&t[open], "("))
         return false;
     if (peal_cuda_token_is(&t[open - 1], "PEAL_AT"))
-        return at == open + 1 && peal_cuda_token_is(&t[at + 1], ",");
+        return at == open + 1 && count_arguments(t, open) == k->axes + 1;
     const peal_cuda_macro *m = peal_cuda_tokens_macro(k->all, &t[open - 1], &several);
     return m && m->has_parameters && (at == open + 1 || peal_cuda_token_is(&t[at - 1], ",")) &&
            (peal_cuda_token_is(&t[at + 1], ",") || at + 1 == t[open].match);
@@ -332,10 +313,12 @@ static bool reads(const kernel *k, const peal_cuda_macro *m, const names *array,
     static const char *const never[] = {"{", "}", ";", "#", "##", "&", "..."};
     const peal_cuda_token *t = m->token;
 
+    if (argument_end(t, m->value, m->count) < m->count)
+        return false;
     for (int i = m->value; i < m->count; i++) {
         if (stores(&t[i]) || IS_ONE_OF(&t[i], never) || is_strange(&t[i]) ||
             peal_cuda_tokens_equal(&t[i], k->tile) ||
-            (begins_with(&t[i], "PEAL_") && !peal_cuda_token_is(&t[i], "PEAL_AT")))
+            (peal_cuda_token_begins(&t[i], "PEAL_") && !peal_cuda_token_is(&t[i], "PEAL_AT")))
             return false;
         if (t[i].is_word &&
             (is_named(array, &t[i]) ? !is_used_well(k, t, i)
@@ -356,7 +339,7 @@ static bool is_call_reading(const kernel *k, const peal_cuda_token *t, int count
 
     if (!m)
         return !several;
-    if (depth == MOST_DEPTH)
+    if (depth == MOST_DEPTH || m->at > k->begin || --*k->patience < 0)
         return false;
     if (!m->has_parameters)
         return reads(k, m, &inner, depth + 1);
@@ -366,7 +349,9 @@ static bool is_call_reading(const kernel *k, const peal_cuda_token *t, int count
     bool hides = false;
     for (int i = at + 2, close = t[at + 1].match; i <= close; parameter += 2) {
         int end = argument_end(t, i, close);
-        if (parameter >= last || !m->token[parameter].is_word)
+        if (parameter >= last || !m->token[parameter].is_word ||
+            peal_cuda_token_begins(&m->token[parameter], "PEAL_") ||
+            is_macro(k, &m->token[parameter]))
             return false;
         hides |= peal_cuda_tokens_equal(&m->token[parameter], k->array);
         if (end == i + 1 && is_named(array, &t[i])) {
@@ -423,8 +408,9 @@ static bool is_store_fine(const kernel *k, int at)
 {
     const peal_cuda_token *t = k->token;
     bool is_step = peal_cuda_token_is(&t[at], "++") || peal_cuda_token_is(&t[at], "--");
-    bool is_behind = t[at - 1].is_word || peal_cuda_token_is(&t[at - 1], ")") ||
-                     peal_cuda_token_is(&t[at - 1], "]");
+    static const char *const before[] = {"else", "return"};
+    bool is_behind = (t[at - 1].is_word && !IS_ONE_OF(&t[at - 1], before)) ||
+                     peal_cuda_token_is(&t[at - 1], ")") || peal_cuda_token_is(&t[at - 1], "]");
 
     if (!is_step || is_behind)
         return may_store_to(k, at - 1);
@@ -432,13 +418,34 @@ static bool is_store_fine(const kernel *k, int at)
     return t[at + 1].is_word && !IS_ONE_OF(&t[at + 2], goes_on) && may_store_to(k, at + 1);
 }
 
-/* Whether a loop's name at token `at` is declared once more. */
+/* Whether a loop's name at token `at` may be declared once more: a type stands in front of it, or
+ * what it would be set to behind, whatever brackets are around it. */
 static bool is_declared(const kernel *k, int at)
 {
     static const char *const others[] = {"return", "else"}, *const opens[] = {"(", "[", "{"};
     const peal_cuda_token *t = k->token;
+    int from = at, to = at;
 
-    return (t[at - 1].is_word && !IS_ONE_OF(&t[at - 1], others)) || IS_ONE_OF(&t[at + 1], opens);
+    while (peal_cuda_token_is(&t[from - 1], "(") && peal_cuda_token_is(&t[to + 1], ")")) {
+        from--;
+        to++;
+    }
+    return (t[at - 1].is_word && !IS_ONE_OF(&t[at - 1], others)) || IS_ONE_OF(&t[to + 1], opens) ||
+           (peal_cuda_token_is(&t[at - 1], "*") && peal_cuda_token_is(&t[at - 2], "("));
+}
+
+/* Whether the `for` at token `at` has three parts: one over a range declares names in other ways.
+ */
+static bool has_parts(const kernel *k, int at)
+{
+    const peal_cuda_token *t = k->token;
+    int parts = 1;
+
+    if (!peal_cuda_token_is(&t[at + 1], "("))
+        return false;
+    for (int i = at + 2; i<t[at + 1].match; i = t[i].match> i ? t[i].match + 1 : i + 1)
+        parts += peal_cuda_token_is(&t[i], ";");
+    return parts == 3;
 }
 
 static bool stores_at_own(const kernel *k)
@@ -449,11 +456,13 @@ static bool stores_at_own(const kernel *k)
     for (int i = k->begin + 1; i < k->end; i++) {
         int further;
         bool has_flag, is_loop = loop_axes(&t[i], &further, &has_flag) > 0;
-        if (is_strange(&t[i]) || (stores(&t[i]) && !is_store_fine(k, i)))
+        if (is_strange(&t[i]) || (stores(&t[i]) && !is_store_fine(k, i)) ||
+            (peal_cuda_token_is(&t[i], "for") && !has_parts(k, i)))
             return false;
         if (!t[i].is_word)
             continue;
-        if (begins_with(&t[i], "PEAL_") && !is_loop && !peal_cuda_token_is(&t[i], "PEAL_AT"))
+        if (peal_cuda_token_begins(&t[i], "PEAL_") && !is_loop &&
+            !peal_cuda_token_is(&t[i], "PEAL_AT"))
             return false;
         if (peal_cuda_tokens_equal(&t[i], k->tile) &&
             (!peal_cuda_token_is(&t[i - 1], "(") || loop_axes(&t[i - 2], &further, &has_flag) == 0))
@@ -471,13 +480,12 @@ bool peal_cuda_kernel_stores_at_own(const peal_kernel_files *files, const char *
                                     int index, int axes, peal_arena *arena)
 {
     peal_cuda_tokens all;
-    int parameters = 0;
+    int parameters = 0, patience = MOST_MACROS;
 
-    if (axes < 2 || axes > MOST_AXES || !peal_cuda_tokens_read(files, arena, &all) ||
-        !is_plain(&all))
+    if (axes < 2 || axes > MOST_AXES || !peal_cuda_tokens_read(files, arena, &all))
         return false;
     kernel *k = PEAL_ARENA_NEW(arena, kernel);
-    *k = (kernel){.all = &all, .token = all.token, .axes = axes};
+    *k = (kernel){.all = &all, .token = all.token, .axes = axes, .patience = &patience};
     return find_kernel(k, name, &parameters) && find_names(k, parameters, arrays, index) &&
            find_loops(k) && stores_at_own(k);
 }
