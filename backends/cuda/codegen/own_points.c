@@ -15,7 +15,7 @@
 
 enum { MOST_DEPTH = 8, MOST_LOOPS = 64, MOST_AXES = 3, MOST_MACROS = 10000 };
 
-/* A loop over the tile's points, whose head's bracket is token `open`. */
+/* A loop over the tile's points, whose head's bracket is token `open`; index: its names. */
 typedef struct loop {
     int open, axes;
     const peal_cuda_token *index[MOST_AXES];
@@ -23,11 +23,11 @@ typedef struct loop {
 
 typedef struct kernel {
     const peal_cuda_tokens *all;
-    const peal_cuda_token *token; /* all of the text */
-    int begin, end;               /* its body's brackets */
-    const peal_cuda_token *tile, *array;
-    int axes;      /* of the array */
-    int *patience; /* so many more macros are looked into */
+    const peal_cuda_token *token;        /* all of the text */
+    int begin, end;                      /* its body's brackets */
+    const peal_cuda_token *tile, *array; /* their names */
+    int axes;                            /* of the array */
+    int *patience;                       /* so many more macros are looked into */
     loop loop[MOST_LOOPS];
     int loop_count;
 } kernel;
@@ -42,7 +42,7 @@ static bool is_macro(const kernel *k, const peal_cuda_token *name)
     return peal_cuda_tokens_macro(k->all, name, &several) || several;
 }
 
-/* Operators that store; and that which takes an address, or makes a reference. */
+/* Operators that store. (No text has one that takes an address.) */
 static bool stores(const peal_cuda_token *token)
 {
     static const char *const operators[] = {"=",  "+=", "-=",  "*=",  "/=", "%=", "&=",
