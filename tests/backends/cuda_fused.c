@@ -297,7 +297,8 @@ static void blocks_that_meet_are_ordered(void **unused)
         random_plan(arena, &fused);
         peal_cuda_partition_cyclic(&fused, (unsigned)below(3));
         peal_cuda_partition_serve(&fused, below(2) ? fused.grid : 16 * (fused.grid - 1));
-        assert_true(peal_cuda_block_deps_build(&rank, &fused, &order));
+        assert_true(peal_cuda_fused_has_room(&fused));
+        peal_cuda_block_deps_build(&rank, &fused, &order);
         memset(all, 0, (size_t)RECORDS * WORKERS * sizeof(*all));
         check_shares(&fused, &order);
         check_order(&fused, &order);
@@ -400,7 +401,8 @@ static void tickets_are_in_an_order(void **unused)
         fused.grid = fused.dispatcher->workers(&fused);
         peal_cuda_partition_serve(&fused, fused.grid);
         assert_in_range(fused.grid, 1, WORKERS);
-        assert_true(peal_cuda_block_deps_build(&rank, &fused, &order));
+        assert_true(peal_cuda_fused_has_room(&fused));
+        peal_cuda_block_deps_build(&rank, &fused, &order);
         fused.dispatcher->list_tickets(&rank, &fused, &order, &tickets);
         memset(all, 0, (size_t)RECORDS * WORKERS * sizeof(*all));
         check_shares(&fused, &order);
@@ -450,7 +452,8 @@ static int time_of(bool tickets)
     fused.item[0].touch_count = 0;
     fused.item[0].blocks = TILES;
     fused.grid = fused.dispatcher->workers(&fused);
-    assert_true(peal_cuda_block_deps_build(&rank, &fused, &order));
+    assert_true(peal_cuda_fused_has_room(&fused));
+    peal_cuda_block_deps_build(&rank, &fused, &order);
     if (tickets)
         fused.dispatcher->list_tickets(&rank, &fused, &order, &list);
     for (unsigned b = 0; b < BLOCKS && !tickets; b++)

@@ -11,7 +11,9 @@ static bool stores_of(const char *text, int arrays, int index, int axes)
     peal_kernel_file file = {"kernels.c", text};
     const char *folder = ".";
     peal_kernel_files files = {.file = &file, .count = 1, .folder = &folder};
-    bool result = peal_cuda_kernel_stores_at_own(&files, "k", arrays, index, axes, arena);
+    peal_cuda_tokens tokens;
+    bool result = peal_cuda_tokens_read(&files, arena, &tokens) &&
+                  peal_cuda_kernel_stores_at_own(&tokens, "k", arrays, index, axes);
 
     peal_arena_destroy(arena);
     return result;

@@ -135,6 +135,7 @@ typedef struct peal_cuda_source {
     peal_cuda_fused_text fused_text;
     const peal_graph_data *graph;
     peal_kernel_files files;
+    struct peal_cuda_tokens *tokens; /* of these; NULL: their texts are not plain */
     peal_cuda_entry *entry;
     int entry_count;
     const char **expression; /* distinct functions, "TYPE|BODY" */

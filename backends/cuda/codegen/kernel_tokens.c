@@ -213,7 +213,8 @@ static bool is_plain_macro(const peal_cuda_macro *macro)
     return *macro->name->at != '_' && !peal_cuda_token_begins(macro->name, "PEAL_");
 }
 
-/* A pointer of the file could be one to an array. */
+/* Whether the rules hold that kernel_tokens.h has for the words of a text. A pointer that is the
+ * file's could lead to an array. */
 static bool is_plain(const peal_cuda_tokens *all)
 {
     const peal_cuda_token *t = all->token;

@@ -9,8 +9,6 @@
  * functions get values. */
 #include "backends/cuda/codegen/own_points.h"
 
-#include "backends/cuda/codegen/kernel_tokens.h"
-
 #include <string.h>
 
 enum { MOST_DEPTH = 8, MOST_LOOPS = 64, MOST_AXES = 3, MOST_MACROS = 10000 };
@@ -51,18 +49,16 @@ static bool stores(const peal_cuda_token *token)
     return IS_ONE_OF(token, operators);
 }
 
-/* A word that no kernel has that is plain: it may declare names, jump, or say what is not in the
- * text. */
+/* A word that a plain kernel does not have, beside those that no text has: it may declare names,
+ * jump, or say what is not in the text. */
 static bool is_strange(const peal_cuda_token *token)
 {
-    static const char *const words[] = {"asm",       "goto",     "do",       "switch",   "case",
-                                        "default",   "enum",     "struct",   "union",    "class",
-                                        "static",    "typedef",  "extern",   "typeof",   "using",
-                                        "namespace", "and_eq",   "or_eq",    "xor_eq",   "bitand",
-                                        "auto",      "template", "operator", "decltype", "and",
-                                        "or",        "not",      "xor",      "compl",    "bitor",
-                                        "not_eq",    "throw",    "delete",   "new",      "co_await",
-                                        "co_yield",  "co_return"};
+    static const char *const words[] = {"asm",      "goto",    "do",     "switch",   "case",
+                                        "default",  "enum",    "struct", "union",    "class",
+                                        "static",   "typedef", "extern", "typeof",   "or",
+                                        "not",      "xor",     "compl",  "bitor",    "not_eq",
+                                        "throw",    "delete",  "new",    "co_await", "co_yield",
+                                        "co_return"};
 
     return token->is_word &&
            (IS_ONE_OF(token, words) || *token->at == '_' || token->at[token->length - 1] == '_' ||
@@ -310,7 +306,7 @@ static bool is_call_reading(const kernel *k, const peal_cuda_token *t, int count
 /* Whether a macro's value does no more than read, with the array called so. */
 static bool reads(const kernel *k, const peal_cuda_macro *m, const names *array, int depth)
 {
-    static const char *const never[] = {"{", "}", ";", "#", "##", "&", "..."};
+    static const char *const never[] = {"{", "}", ";", "#", "..."};
     const peal_cuda_token *t = m->token;
 
     if (argument_end(t, m->value, m->count) < m->count)
@@ -476,16 +472,12 @@ static bool stores_at_own(const kernel *k)
     return true;
 }
 
-bool peal_cuda_kernel_stores_at_own(const peal_kernel_files *files, const char *name, int arrays,
-                                    int index, int axes, peal_arena *arena)
+bool peal_cuda_kernel_stores_at_own(const peal_cuda_tokens *tokens, const char *name, int arrays,
+                                    int index, int axes)
 {
-    peal_cuda_tokens all;
     int parameters = 0, patience = MOST_MACROS;
+    kernel k = {.all = tokens, .token = tokens->token, .axes = axes, .patience = &patience};
 
-    if (axes < 2 || axes > MOST_AXES || !peal_cuda_tokens_read(files, arena, &all))
-        return false;
-    kernel *k = PEAL_ARENA_NEW(arena, kernel);
-    *k = (kernel){.all = &all, .token = all.token, .axes = axes, .patience = &patience};
-    return find_kernel(k, name, &parameters) && find_names(k, parameters, arrays, index) &&
-           find_loops(k) && stores_at_own(k);
+    return axes >= 2 && axes <= MOST_AXES && find_kernel(&k, name, &parameters) &&
+           find_names(&k, parameters, arrays, index) && find_loops(&k) && stores_at_own(&k);
 }

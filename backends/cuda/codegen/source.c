@@ -67,13 +67,13 @@ static unsigned find_own_points(const peal_cuda_task_printer *p)
 
     for (int i = 0; i < p->task->access_count && i < PEAL_LAUNCH_VIEWS; i++) {
         const peal_task_access *access = &p->task->access[i];
-        if (access->mode == PEAL_UPDATE_ACCESS && is_around_points(schedule, access) &&
+        if (p->source->tokens && access->mode == PEAL_UPDATE_ACCESS &&
+            is_around_points(schedule, access) &&
             peal_cuda_task_axes(p->task) ==
                 schedule->array[access->array].layout.stored.axis_count &&
-            peal_cuda_kernel_stores_at_own(&p->source->files, p->task->kernel,
+            peal_cuda_kernel_stores_at_own(p->source->tokens, p->task->kernel,
                                            p->task->access_count, i,
-                                           schedule->array[access->array].layout.stored.axis_count,
-                                           p->source->arena))
+                                           schedule->array[access->array].layout.stored.axis_count))
             bits |= 1u << i;
     }
     return bits;
@@ -209,6 +209,15 @@ static peal_status add_rank(peal_cuda_source *source, int rank)
     return status;
 }
 
+/* Their tokens, if the texts are plain. */
+static void read_tokens(peal_cuda_source *source)
+{
+    peal_cuda_tokens *tokens = PEAL_ARENA_NEW(source->arena, peal_cuda_tokens);
+
+    if (peal_cuda_tokens_read(&source->files, source->arena, tokens))
+        source->tokens = tokens;
+}
+
 /* Reads the C files, if any task needs them. */
 static peal_status read_files(peal_cuda_source *source)
 {
@@ -252,6 +261,8 @@ peal_status peal_cuda_source_create(const peal_backend_desc *desc,
     source->expression = PEAL_ARENA_ARRAY(arena, const char *, PEAL_CUDA_EXPRESSIONS);
     source->task = PEAL_ARENA_ARRAY(arena, peal_cuda_task_entry *, desc->rank_count);
     peal_status status = read_files(source);
+    if (!status)
+        read_tokens(source);
     for (int r = 0; r < desc->rank_count; r++) {
         peal_status problem = add_rank(source, r);
         status = status ? status : problem;

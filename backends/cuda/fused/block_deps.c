@@ -293,16 +293,11 @@ static void find_footprints(order *o, peal_arena *arena)
     }
 }
 
-bool peal_cuda_block_deps_build(const peal_cuda_rank *rank, peal_cuda_fused *fused,
+void peal_cuda_block_deps_build(const peal_cuda_rank *rank, peal_cuda_fused *fused,
                                 peal_cuda_block_deps *out)
 {
     peal_arena *kept = rank->plan->arena, *arena = peal_arena_create_within(kept);
 
-    peal_cuda_fused_find_kinds(fused);
-    if (fused->kinds > fused->most_kinds || fused->count > fused->most_items) {
-        peal_arena_destroy(arena);
-        return false;
-    }
     size_t grid = fused->grid, partitions = (size_t)fused->kinds * grid;
     order o = {.rank = rank,
                .fused = fused,
@@ -331,5 +326,4 @@ bool peal_cuda_block_deps_build(const peal_cuda_rank *rank, peal_cuda_fused *fus
     if (o.add_count)
         memcpy(out->add, o.add, (size_t)o.add_count * sizeof(*o.add));
     peal_arena_destroy(arena);
-    return true;
 }

@@ -206,19 +206,22 @@ static peal_status build_rank(peal_cuda_rank *rank, peal_cuda_fused *fused, peal
     peal_cuda_block_deps deps;
     peal_cuda_tickets tickets = {.count = 0};
 
-    bool fits = peal_cuda_block_deps_build(rank, fused, &deps);
+    bool fits = peal_cuda_fused_has_room(fused);
     if (!fits && fused->section_count > 0) { /* too many kinds: the steps alone may do, */
         drop_sections(fused);
-        fits = peal_cuda_block_deps_build(rank, fused, &deps);
+        fits = peal_cuda_fused_has_room(fused);
     }
     if (!fits && fused->fast_at) { /* and plain ones */
         peal_cuda_deep_give_up(fused);
-        fits = peal_cuda_block_deps_build(rank, fused, &deps);
+        fits = peal_cuda_fused_has_room(fused);
     }
     if (!fits)
         return refuse(rank->plan, peal_arena_print(rank->plan->arena,
                                                    "a period has %d kinds of launches, %d fit",
                                                    fused->kinds, fused->most_kinds));
+    if (rank->plan->device->dry) /* who waits for whom does not matter */
+        return PEAL_STATUS_OK;
+    peal_cuda_block_deps_build(rank, fused, &deps);
     if (fused->dispatcher->list_tickets)
         fused->dispatcher->list_tickets(rank, fused, &deps, &tickets);
     return peal_cuda_fused_upload(rank, fused, &deps, &tickets, parameter);

@@ -312,6 +312,8 @@ peal_fused_partition peal_cuda_partition(const peal_cuda_fused *fused,
 
 /* partition_classes.c: gives work items their kinds. */
 void peal_cuda_fused_find_kinds(peal_cuda_fused *fused);
+/* The same, and whether the kernel has room for so many of them, and of work items. */
+bool peal_cuda_fused_has_room(peal_cuda_fused *fused);
 
 /* block_deps.c: partitions by kind and block, what they wait for, and what they add to flags. */
 typedef struct peal_cuda_block_deps {
@@ -320,8 +322,8 @@ typedef struct peal_cuda_block_deps {
     peal_fused_add *add;
     size_t after_count, add_count;
 } peal_cuda_block_deps;
-/* In the arena. False: there are too many kinds. */
-bool peal_cuda_block_deps_build(const peal_cuda_rank *rank, peal_cuda_fused *fused,
+/* In the arena. The work items' kinds have been found. */
+void peal_cuda_block_deps_build(const peal_cuda_rank *rank, peal_cuda_fused *fused,
                                 peal_cuda_block_deps *out);
 
 /* The list of tickets, for dispatchers that have one. */

@@ -44,3 +44,9 @@ void peal_cuda_fused_find_kinds(peal_cuda_fused *fused)
         fused->item[r].kind = k;
     }
 }
+
+bool peal_cuda_fused_has_room(peal_cuda_fused *fused)
+{
+    peal_cuda_fused_find_kinds(fused);
+    return fused->kinds <= fused->most_kinds && fused->count <= fused->most_items;
+}

@@ -109,6 +109,22 @@ static void write_tickets(const peal_cuda_fused *fused, const peal_cuda_tickets 
                                       .workers = fused->grid};
 }
 
+/* What the device keeps of each work item beside its launch, which gets its counters. */
+static void write_heads(peal_cuda_fused *fused, const layout *at, peal_fused_head *head)
+{
+    for (int r = 0; r < fused->count; r++) {
+        peal_cuda_work_item *item = &fused->item[r];
+        unsigned function =
+            item->shape < 0 ? (unsigned)item->number : PEAL_FUSED_SHAPES + (unsigned)item->shape;
+        head[r] = (peal_fused_head){function, (unsigned)item->kind, item->blocks, item->alone,
+                                    item->back};
+        item->launch.arrived =
+            fused->memory + at->arrived + (size_t)r * PEAL_FUSED_COUNTERS * sizeof(unsigned);
+        if (item->alone)
+            item->launch.box[0].waits = item->launch.write_count = 0;
+    }
+}
+
 peal_status peal_cuda_fused_upload(const peal_cuda_rank *rank, peal_cuda_fused *fused,
                                    const peal_cuda_block_deps *deps,
                                    const peal_cuda_tickets *tickets, peal_fused *f)
@@ -144,18 +160,7 @@ peal_status peal_cuda_fused_upload(const peal_cuda_rank *rank, peal_cuda_fused *
                            NULL, "no device memory for the records of mode fused, %zu bytes: %s",
                            at.bytes, peal_cuda_error(result, text));
     char *image = PEAL_ARENA_ARRAY(plan->arena, char, at.bytes);
-    for (int r = 0; r < fused->count; r++) {
-        peal_cuda_work_item *item = &fused->item[r];
-        unsigned function =
-            item->shape < 0 ? (unsigned)item->number : PEAL_FUSED_SHAPES + (unsigned)item->shape;
-        ((peal_fused_head *)(image + at.heads))[r] =
-            (peal_fused_head){function, (unsigned)item->kind, item->blocks, item->alone,
-                              item->back};
-        item->launch.arrived =
-            fused->memory + at.arrived + (size_t)r * PEAL_FUSED_COUNTERS * sizeof(unsigned);
-        if (item->alone)
-            item->launch.box[0].waits = item->launch.write_count = 0;
-    }
+    write_heads(fused, &at, (peal_fused_head *)(image + at.heads));
     memcpy(image + at.partitions, deps->partition,
            (size_t)fused->kinds * grid * sizeof(peal_fused_partition));
     memcpy(image + at.after, deps->after, deps->after_count * sizeof(*deps->after));
