@@ -9,36 +9,12 @@
  * functions get values. */
 #include "backends/cuda/codegen/own_points.h"
 
-#include <string.h>
+#include "backends/cuda/codegen/kernel_text.h"
 
-enum { MOST_DEPTH = 8, MOST_LOOPS = 64, MOST_AXES = 3, MOST_MACROS = 10000 };
-
-/* A loop over the tile's points, whose head's bracket is token `open`; index: its names. */
-typedef struct loop {
-    int open, axes;
-    const peal_cuda_token *index[MOST_AXES];
-} loop;
-
-typedef struct kernel {
-    const peal_cuda_tokens *all;
-    const peal_cuda_token *token;        /* all of the text */
-    int begin, end;                      /* its body's brackets */
-    const peal_cuda_token *tile, *array; /* their names */
-    int axes;                            /* of the array */
-    int *patience;                       /* so many more macros are looked into */
-    loop loop[MOST_LOOPS];
-    int loop_count;
-} kernel;
+enum { MOST_DEPTH = 8, MOST_MACROS = 10000 };
 
 #define IS_ONE_OF(token, words)                                                                    \
     peal_cuda_token_is_one_of(token, words, sizeof(words) / sizeof((words)[0]))
-
-static bool is_macro(const kernel *k, const peal_cuda_token *name)
-{
-    bool several;
-
-    return peal_cuda_tokens_macro(k->all, name, &several) || several;
-}
 
 /* Operators that store. (No text has one that takes an address.) */
 static bool stores(const peal_cuda_token *token)
@@ -51,8 +27,9 @@ static bool stores(const peal_cuda_token *token)
 
 /* A word that a plain kernel does not have, beside those that no text has: it may declare names,
  * jump, or say what is not in the text. */
-static bool is_strange(const peal_cuda_token *token)
+static bool is_strange(const peal_cuda_kernel_text *k, const peal_cuda_token *token)
 {
+    static const char *const branches[] = {"if", "else", "while", "break", "return", "continue"};
     static const char *const words[] = {"asm",      "goto",    "do",     "switch",   "case",
                                         "default",  "enum",    "struct", "union",    "class",
                                         "static",   "typedef", "extern", "typeof",   "or",
@@ -61,205 +38,16 @@ static bool is_strange(const peal_cuda_token *token)
                                         "co_return"};
 
     return token->is_word &&
-           (IS_ONE_OF(token, words) || *token->at == '_' || token->at[token->length - 1] == '_' ||
+           (IS_ONE_OF(token, words) || (k->is_straight && IS_ONE_OF(token, branches)) ||
+            *token->at == '_' || token->at[token->length - 1] == '_' ||
             peal_cuda_token_begins(token, "peal_"));
 }
 
-/* The bracket that token `at` stands in; -1: none. */
-static int bracket_around(const peal_cuda_token *t, int at)
+/* Whether a word is none of peal's but those that have a value. */
+static bool is_value(const peal_cuda_token *word)
 {
-    for (at--; at >= 0 && (t[at].match < 0 || t[at].match < at);)
-        at = t[at].match >= 0 ? t[at].match - 1 : at - 1;
-    return at;
-}
-
-/* ---- the head ---- */
-
-/* Finds PEAL_KERNEL(name)(parameters) { }; *parameters: their bracket. False: it is not there
- * once. */
-static bool find_kernel(kernel *k, const char *name, int *parameters)
-{
-    const peal_cuda_token *t = k->token;
-    int found = 0;
-
-    for (int i = 0; i + 5 < k->all->count; i++) {
-        if (!peal_cuda_token_is(&t[i], "PEAL_KERNEL") || !peal_cuda_token_is(&t[i + 1], "(") ||
-            !peal_cuda_token_is(&t[i + 2], name))
-            continue;
-        if (bracket_around(t, i) >= 0)
-            return false;
-        found++;
-        *parameters = i + 4;
-        int close = peal_cuda_token_is(&t[i + 4], "(") ? t[i + 4].match : -1;
-        k->begin = close + 1;
-        if (close < 0 || k->begin >= k->all->count || !peal_cuda_token_is(&t[k->begin], "{"))
-            return false;
-        k->end = t[k->begin].match;
-    }
-    return found == 1;
-}
-
-/* Behind the argument that begins at token `at`: the comma, or the bracket that ends the list. */
-static int argument_end(const peal_cuda_token *t, int at, int close)
-{
-    while (at < close && !peal_cuda_token_is(&t[at], ","))
-        at = t[at].match > at ? t[at].match + 1 : at + 1;
-    return at;
-}
-
-/* The name of the array that a parameter at token `at` declares, PEAL_READ(type, name) or the like;
- * NULL: it declares another thing. */
-static const peal_cuda_token *declared_array(const peal_cuda_token *t, int at)
-{
-    static const char *const arrays[] = {"PEAL_READ", "PEAL_UPDATE", "PEAL_WRITE"};
-
-    return IS_ONE_OF(&t[at], arrays) && peal_cuda_token_is(&t[at + 1], "(") &&
-                   t[t[at + 1].match - 1].is_word
-               ? &t[t[at + 1].match - 1]
-               : NULL;
-}
-
-/* Finds the tile and the array among the parameters, which have to have so many arrays. */
-static bool find_names(kernel *k, int open, int arrays, int index)
-{
-    const peal_cuda_token *t = k->token;
-    int close = t[open].match, at = open + 1, found = 0;
-
-    at += peal_cuda_token_is(&t[at], "const");
-    if (!peal_cuda_token_is(&t[at], "peal_tile") || !t[at + 1].is_word ||
-        argument_end(t, at, close) != at + 2)
-        return false;
-    k->tile = &t[at + 1];
-    for (int i = open + 1; i < close; i++)
-        if (is_macro(k, &t[i]))
-            return false;
-    for (at += 2; at < close; at = argument_end(t, at + 1, close)) {
-        const peal_cuda_token *name = declared_array(t, at + 1);
-        bool is_other = peal_cuda_token_begins(&t[at + 1], "PEAL_") &&
-                        !peal_cuda_token_is(&t[at + 1], "PEAL_REDUCE");
-        if (!name && is_other)
-            return false;
-        if (name && found++ == index) {
-            k->array = name;
-            if (!peal_cuda_token_is(&t[at + 1], "PEAL_UPDATE"))
-                return false;
-        }
-    }
-    return found == arrays && k->array;
-}
-
-/* ---- loops ---- */
-
-/* How many axes a loop over a tile's points has; 0: it is none. *further: arguments behind its
- * names; *has_flag: the first of them is declared by it. */
-static int loop_axes(const peal_cuda_token *word, int *further, bool *has_flag)
-{
-    static const char *const loops[] = {"PEAL_FOR_2D",        "PEAL_FOR_3D",
-                                        "PEAL_FOR_2D_EVEN",   "PEAL_FOR_3D_EVEN",
-                                        "PEAL_FOR_2D_INSIDE", "PEAL_FOR_3D_INSIDE"};
-    static const int axes[] = {2, 3, 2, 3, 2, 3}, more[] = {0, 0, 1, 1, 5, 7};
-
-    for (int i = 0; i < 6; i++)
-        if (peal_cuda_token_is(word, loops[i])) {
-            *further = more[i];
-            *has_flag = i >= 4;
-            return axes[i];
-        }
-    return 0;
-}
-
-static bool is_index(const kernel *k, const peal_cuda_token *word)
-{
-    for (int i = 0; i < k->loop_count; i++)
-        for (int a = 0; a < k->loop[i].axes; a++)
-            if (peal_cuda_tokens_equal(k->loop[i].index[a], word))
-                return true;
-    return false;
-}
-
-/* Whether the word is the name of another axis, of this loop or one before. */
-static bool is_of_other_axis(const kernel *k, const peal_cuda_token *word, int axis)
-{
-    for (int i = 0; i <= k->loop_count; i++)
-        for (int a = 0; a < k->loop[i].axes; a++)
-            if (a != axis && peal_cuda_tokens_equal(k->loop[i].index[a], word))
-                return true;
-    return false;
-}
-
-/* Takes the loop whose head begins at token `at`. *flag: a name that it declares beside its
- * indexes; or NULL. False: its tile is not the kernel's, or its names are not plain. */
-static bool take_loop(kernel *k, int at, int axes, int further, bool has_flag,
-                      const peal_cuda_token **flag)
-{
-    const peal_cuda_token *t = k->token;
-    int open = at + 1;
-
-    *flag = NULL;
-    if (!peal_cuda_token_is(&t[open], "(") || k->loop_count + 1 >= MOST_LOOPS ||
-        !peal_cuda_tokens_equal(&t[open + 1], k->tile))
-        return false;
-    loop *l = &k->loop[k->loop_count];
-    *l = (loop){.open = open};
-    int comma = open + 2, close = t[open].match, count = 1;
-    for (; comma < close; comma = argument_end(t, comma + 1, close), count++) {
-        const peal_cuda_token *name = &t[comma + 1];
-        if (!peal_cuda_token_is(&t[comma], ","))
-            return false;
-        if (count > axes + (has_flag ? 1 : 0))
-            continue;
-        if (!name->is_word || argument_end(t, comma + 1, close) != comma + 2 || is_macro(k, name) ||
-            peal_cuda_tokens_equal(name, k->tile) || peal_cuda_tokens_equal(name, k->array))
-            return false;
-        if (count > axes) {
-            *flag = name;
-            continue;
-        }
-        if (is_of_other_axis(k, name, count - 1))
-            return false;
-        l->index[l->axes++] = name;
-    }
-    k->loop_count++;
-    return count == axes + 1 + further;
-}
-
-static bool find_loops(kernel *k)
-{
-    const peal_cuda_token *flag[MOST_LOOPS];
-
-    for (int i = k->begin; i < k->end; i++) {
-        int further, axes;
-        bool has_flag;
-        axes = loop_axes(&k->token[i], &further, &has_flag);
-        if (axes > 0 && !take_loop(k, i, axes, further, has_flag,
-                                   &flag[k->loop_count < MOST_LOOPS ? k->loop_count : 0]))
-            return false;
-    }
-    for (int i = 0; i < k->loop_count; i++)
-        if (flag[i] && is_index(k, flag[i]))
-            return false;
-    return true;
-}
-
-/* The loop that a PEAL_AT at token `at` is in, whatever other blocks lie between; NULL: it is in
- * none, or amid an expression. */
-static const loop *loop_around(const kernel *k, int at)
-{
-    const peal_cuda_token *t = k->token;
-
-    for (int i = at, first = 1; i > k->begin; first = 0) {
-        int further;
-        bool has_flag, heads = peal_cuda_token_is(&t[i - 1], ")") &&
-                               loop_axes(&t[t[i - 1].match - 1], &further, &has_flag) > 0;
-        for (int n = 0; heads && n < k->loop_count; n++)
-            if (k->loop[n].open == t[i - 1].match && (first || peal_cuda_token_is(&t[i], "{")))
-                return &k->loop[n];
-        for (i--; i > k->begin && (t[i].match < 0 || t[i].match < i);)
-            i = t[i].match >= 0 ? t[i].match - 1 : i - 1;
-        if (!peal_cuda_token_is(&t[i], "{"))
-            return NULL;
-    }
-    return NULL;
+    return !peal_cuda_token_begins(word, "PEAL_") || peal_cuda_token_is(word, "PEAL_AT") ||
+           peal_cuda_token_is(word, "PEAL_FMA");
 }
 
 /* ---- macros ---- */
@@ -280,15 +68,15 @@ static int count_arguments(const peal_cuda_token *t, int open)
     int count = 0;
 
     for (int at = open; at < t[open].match; count++)
-        at = argument_end(t, at + 1, t[open].match);
+        at = peal_cuda_text_argument_end(t, at + 1, t[open].match);
     return count;
 }
 
 /* Whether the array's name at token `at` stands in PEAL_AT(name, ...), or alone as an argument of a
  * macro. */
-static bool is_used_well(const kernel *k, const peal_cuda_token *t, int at)
+static bool is_used_well(const peal_cuda_kernel_text *k, const peal_cuda_token *t, int at)
 {
-    int open = bracket_around(t, at);
+    int open = peal_cuda_text_bracket(t, at);
     bool several;
 
     if (open < 1 || !peal_cuda_token_is(&t[open], "("))
@@ -300,25 +88,25 @@ static bool is_used_well(const kernel *k, const peal_cuda_token *t, int at)
            (peal_cuda_token_is(&t[at + 1], ",") || at + 1 == t[open].match);
 }
 
-static bool is_call_reading(const kernel *k, const peal_cuda_token *t, int count, int at,
-                            const names *array, int depth);
+static bool is_call_reading(const peal_cuda_kernel_text *k, const peal_cuda_token *t, int count,
+                            int at, const names *array, int depth, int *patience);
 
 /* Whether a macro's value does no more than read, with the array called so. */
-static bool reads(const kernel *k, const peal_cuda_macro *m, const names *array, int depth)
+static bool reads(const peal_cuda_kernel_text *k, const peal_cuda_macro *m, const names *array,
+                  int depth, int *patience)
 {
     static const char *const never[] = {"{", "}", ";", "#", "..."};
     const peal_cuda_token *t = m->token;
 
-    if (argument_end(t, m->value, m->count) < m->count)
+    if (peal_cuda_text_argument_end(t, m->value, m->count) < m->count)
         return false;
     for (int i = m->value; i < m->count; i++) {
-        if (stores(&t[i]) || IS_ONE_OF(&t[i], never) || is_strange(&t[i]) ||
-            peal_cuda_tokens_equal(&t[i], k->tile) ||
-            (peal_cuda_token_begins(&t[i], "PEAL_") && !peal_cuda_token_is(&t[i], "PEAL_AT")))
+        if (stores(&t[i]) || IS_ONE_OF(&t[i], never) || is_strange(k, &t[i]) ||
+            peal_cuda_tokens_equal(&t[i], k->tile) || !is_value(&t[i]))
             return false;
         if (t[i].is_word &&
-            (is_named(array, &t[i]) ? !is_used_well(k, t, i)
-                                    : !is_call_reading(k, t, m->count, i, array, depth)))
+            (is_named(array, &t[i]) ? k->is_unread || !is_used_well(k, t, i)
+                                    : !is_call_reading(k, t, m->count, i, array, depth, patience)))
             return false;
     }
     return true;
@@ -326,8 +114,8 @@ static bool reads(const kernel *k, const peal_cuda_macro *m, const names *array,
 
 /* Whether the word at token `at` is no macro, or one that does no more than read with its
  * arguments. */
-static bool is_call_reading(const kernel *k, const peal_cuda_token *t, int count, int at,
-                            const names *array, int depth)
+static bool is_call_reading(const peal_cuda_kernel_text *k, const peal_cuda_token *t, int count,
+                            int at, const names *array, int depth, int *patience)
 {
     bool several;
     const peal_cuda_macro *m = peal_cuda_tokens_macro(k->all, &t[at], &several);
@@ -335,19 +123,19 @@ static bool is_call_reading(const kernel *k, const peal_cuda_token *t, int count
 
     if (!m)
         return !several;
-    if (depth == MOST_DEPTH || m->at > k->begin || --*k->patience < 0)
+    if (depth == MOST_DEPTH || m->at > k->begin || --*patience < 0)
         return false;
     if (!m->has_parameters)
-        return reads(k, m, &inner, depth + 1);
+        return reads(k, m, &inner, depth + 1, patience);
     if (at + 1 >= count || !peal_cuda_token_is(&t[at + 1], "("))
         return false;
     int parameter = 1, last = m->token[0].match;
     bool hides = false;
     for (int i = at + 2, close = t[at + 1].match; i <= close; parameter += 2) {
-        int end = argument_end(t, i, close);
+        int end = peal_cuda_text_argument_end(t, i, close);
         if (parameter >= last || !m->token[parameter].is_word ||
             peal_cuda_token_begins(&m->token[parameter], "PEAL_") ||
-            is_macro(k, &m->token[parameter]))
+            peal_cuda_text_is_macro(k, &m->token[parameter]))
             return false;
         hides |= peal_cuda_tokens_equal(&m->token[parameter], k->array);
         if (end == i + 1 && is_named(array, &t[i])) {
@@ -361,15 +149,15 @@ static bool is_call_reading(const kernel *k, const peal_cuda_token *t, int count
         return false;
     if (hides)
         inner.of[0] = NULL;
-    return reads(k, m, &inner, depth + 1);
+    return reads(k, m, &inner, depth + 1, patience);
 }
 
 /* ---- the body ---- */
 
 /* Whether a PEAL_AT, whose bracket is token `open`, is at the point of the loop that it is in. */
-static bool is_at_own(const kernel *k, int open)
+static bool is_at_own(const peal_cuda_kernel_text *k, int open)
 {
-    const loop *l = loop_around(k, open - 1);
+    const peal_cuda_tile_loop *l = peal_cuda_text_loop_around(k, open - 1);
     const peal_cuda_token *t = k->token;
 
     if (!l || l->axes != k->axes || t[open].match != open + 2 * k->axes + 2)
@@ -383,7 +171,7 @@ static bool is_at_own(const kernel *k, int open)
 
 /* Whether a store may go to what ends with token `at`: a name that is neither a loop's nor a
  * macro's, an element, or a PEAL_AT. */
-static bool may_store_to(const kernel *k, int at)
+static bool may_store_to(const peal_cuda_kernel_text *k, int at)
 {
     const peal_cuda_token *t = k->token;
     bool is_element = false;
@@ -391,7 +179,7 @@ static bool may_store_to(const kernel *k, int at)
     for (; peal_cuda_token_is(&t[at], "]"); at = t[at].match - 1)
         is_element = true;
     if (t[at].is_word)
-        return !is_index(k, &t[at]) && !is_macro(k, &t[at]);
+        return !peal_cuda_text_is_index(k, &t[at]) && !peal_cuda_text_is_macro(k, &t[at]);
     if (!peal_cuda_token_is(&t[at], ")") || is_element)
         return false;
     int open = t[at].match;
@@ -400,7 +188,7 @@ static bool may_store_to(const kernel *k, int at)
 }
 
 /* Whether what the operator at token `at` stores to may be. */
-static bool is_store_fine(const kernel *k, int at)
+static bool is_store_fine(const peal_cuda_kernel_text *k, int at)
 {
     const peal_cuda_token *t = k->token;
     bool is_step = peal_cuda_token_is(&t[at], "++") || peal_cuda_token_is(&t[at], "--");
@@ -416,7 +204,7 @@ static bool is_store_fine(const kernel *k, int at)
 
 /* Whether a loop's name at token `at` may be declared once more: a type stands in front of it, or
  * what it would be set to behind, whatever brackets are around it. */
-static bool is_declared(const kernel *k, int at)
+static bool is_declared(const peal_cuda_kernel_text *k, int at)
 {
     static const char *const others[] = {"return", "else"}, *const opens[] = {"(", "[", "{"};
     const peal_cuda_token *t = k->token;
@@ -432,7 +220,7 @@ static bool is_declared(const kernel *k, int at)
 
 /* Whether the `for` at token `at` has three parts: one over a range declares names in other ways.
  */
-static bool has_parts(const kernel *k, int at)
+static bool has_parts(const peal_cuda_kernel_text *k, int at)
 {
     const peal_cuda_token *t = k->token;
     int parts = 1;
@@ -444,29 +232,29 @@ static bool has_parts(const kernel *k, int at)
     return parts == 3;
 }
 
-static bool stores_at_own(const kernel *k)
+bool peal_cuda_text_stores_at_own(const peal_cuda_kernel_text *k)
 {
+    int patience = MOST_MACROS;
     const names own = {{k->array, NULL}};
     const peal_cuda_token *t = k->token;
 
     for (int i = k->begin + 1; i < k->end; i++) {
-        int further;
-        bool has_flag, is_loop = loop_axes(&t[i], &further, &has_flag) > 0;
-        if (is_strange(&t[i]) || (stores(&t[i]) && !is_store_fine(k, i)) ||
+        if (is_strange(k, &t[i]) || (stores(&t[i]) && !is_store_fine(k, i)) ||
             (peal_cuda_token_is(&t[i], "for") && !has_parts(k, i)))
             return false;
         if (!t[i].is_word)
             continue;
-        if (peal_cuda_token_begins(&t[i], "PEAL_") && !is_loop &&
-            !peal_cuda_token_is(&t[i], "PEAL_AT"))
+        if (!is_value(&t[i]) && !peal_cuda_text_is_loop(&t[i]) &&
+            !peal_cuda_token_is(&t[i], "PEAL_PARTIAL"))
             return false;
         if (peal_cuda_tokens_equal(&t[i], k->tile) &&
-            (!peal_cuda_token_is(&t[i - 1], "(") || loop_axes(&t[i - 2], &further, &has_flag) == 0))
+            (!peal_cuda_token_is(&t[i - 1], "(") || !peal_cuda_text_is_loop(&t[i - 2])))
             return false;
-        if (is_index(k, &t[i]) && is_declared(k, i))
+        if (peal_cuda_text_is_index(k, &t[i]) && is_declared(k, i))
             return false;
-        if (peal_cuda_tokens_equal(&t[i], k->array) ? !is_used_well(k, t, i)
-                                                    : !is_call_reading(k, t, k->end, i, &own, 0))
+        if (peal_cuda_tokens_equal(&t[i], k->array)
+                ? !is_used_well(k, t, i)
+                : !is_call_reading(k, t, k->end, i, &own, 0, &patience))
             return false;
     }
     return true;
@@ -475,9 +263,9 @@ static bool stores_at_own(const kernel *k)
 bool peal_cuda_kernel_stores_at_own(const peal_cuda_tokens *tokens, const char *name, int arrays,
                                     int index, int axes)
 {
-    int parameters = 0, patience = MOST_MACROS;
-    kernel k = {.all = tokens, .token = tokens->token, .axes = axes, .patience = &patience};
+    peal_cuda_kernel_text k = {.all = tokens, .token = tokens->token, .axes = axes};
 
-    return axes >= 2 && axes <= MOST_AXES && find_kernel(&k, name, &parameters) &&
-           find_names(&k, parameters, arrays, index) && find_loops(&k) && stores_at_own(&k);
+    return axes >= 2 && axes <= PEAL_CUDA_TEXT_AXES &&
+           peal_cuda_text_find(&k, name, arrays, index, "PEAL_UPDATE") &&
+           peal_cuda_text_stores_at_own(&k);
 }

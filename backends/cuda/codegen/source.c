@@ -79,6 +79,16 @@ static unsigned find_own_points(const peal_cuda_task_printer *p)
     return bits;
 }
 
+/* Whether deep rounds may run the task. */
+static bool is_for_deep_rounds(const peal_cuda_task_printer *p)
+{
+    peal_cuda_chain chain;
+
+    return p->source->tokens && peal_cuda_task_chains(p->schedule, p->task, &chain) &&
+           peal_cuda_kernel_loops_alone(p->source->tokens, p->task->kernel, p->task->access_count,
+                                        chain.written, peal_cuda_task_axes(p->task));
+}
+
 static peal_status describe_user_kernel(const peal_cuda_task_printer *p, peal_cuda_entry *entry)
 {
     peal_mode mode = p->source->desc.mode;
@@ -93,7 +103,6 @@ static peal_status describe_user_kernel(const peal_cuda_task_printer *p, peal_cu
     entry->signature = peal_kernel_signature(p->source->arena, p->schedule, p->task);
     /* In mode graph, for bundles (device/bundle.h). */
     bool shapes = (mode == PEAL_MODE_FUSED || mode == PEAL_MODE_GRAPH) && free && !entry->is_linked;
-    peal_cuda_chain chain;
     const bool wanted[PEAL_CUDA_VARIANTS] = {
         [PEAL_CUDA_FULL] = true,
         [PEAL_CUDA_NO_REDUCTION] = reduces,
@@ -103,10 +112,7 @@ static peal_status describe_user_kernel(const peal_cuda_task_printer *p, peal_cu
         [PEAL_CUDA_COMMUNICATION_FREE_NO_REDUCTION] = free && reduces,
         [PEAL_CUDA_SHAPED] = shapes,
         [PEAL_CUDA_SHAPED_NO_REDUCTION] = shapes && reduces,
-        [PEAL_CUDA_DEEP] =
-            mode == PEAL_MODE_FUSED && shapes &&
-            peal_cuda_task_chains(p->schedule, p->task, &chain) &&
-            peal_cuda_kernel_loops_alone(&p->source->files, p->task->kernel, p->source->arena),
+        [PEAL_CUDA_DEEP] = mode == PEAL_MODE_FUSED && shapes && is_for_deep_rounds(p),
     };
     for (int v = 0; v < PEAL_CUDA_VARIANTS && !status; v++)
         if (wanted[v])

@@ -2,15 +2,15 @@
 #ifndef PEAL_CUDA_TILE_LOOPS_H
 #define PEAL_CUDA_TILE_LOOPS_H
 
-#include "base/kernel_source.h"
+#include "backends/cuda/codegen/kernel_tokens.h"
 
-#include <stdbool.h>
-
-/* Whether the tile of a kernel stands only in PEAL_FOR_2D and PEAL_FOR_3D, and in their forms
- * _INSIDE, and its one written array only in statements PEAL_AT(name, ...) = ... that are directly
- * in such a loop, and nothing branches: so it writes all points, and reads none of them. False also
- * where nobody can tell: a macro may hide more, or there are several definitions. */
-bool peal_cuda_kernel_loops_alone(const peal_kernel_files *files, const char *kernel,
-                                  peal_arena *arena);
+/* Whether a kernel of so many arrays, which have so many axes, reads them by PEAL_AT but the one
+ * with number `written` (of all, in the order of its parameters), which it writes: its tile
+ * stands only in PEAL_FOR_2D and PEAL_FOR_3D, and in their forms _INSIDE, and that array only in
+ * statements PEAL_AT(name, x, y, z) = ... that are directly in such a loop of the kernel's, at the
+ * loop's point; and nothing branches. So it writes all points, and reads none of them. False also
+ * where nobody can tell. */
+bool peal_cuda_kernel_loops_alone(const peal_cuda_tokens *tokens, const char *kernel, int arrays,
+                                  int written, int axes);
 
 #endif

@@ -48,7 +48,8 @@ static const char *objection(const peal_cuda_work_item *item, peal_cuda_deep *de
         return "does not write one field, pointwise, that is swapped with one that it reads around "
                "each point";
     if (!item->deepens)
-        return "does more with its tile than PEAL_FOR_2D or PEAL_FOR_3D, or branches";
+        return "does more than write each point in PEAL_FOR_2D or PEAL_FOR_3D, branches, or is not "
+               "plain";
     if (launch->wait_count > 0 || launch->write_count > 0 || !item->images)
         return "has messages";
     if (item->partials)
