@@ -219,8 +219,13 @@ static peal_status arm(peal_cuda_plan *plan)
     plan->ahead = NULL;
     if (!status && peal_cuda_repeats(plan))
         status = peal_cuda_graphs_create(plan);
-    CUresult result = status ? CUDA_SUCCESS : peal_cuda_wake_links(plan);
-    return result ? cannot(plan, "read the memory of other GPUs", result) : status;
+    CUresult result = CUDA_SUCCESS;
+    if (!status && (plan->device->dry || plan->desc.embedded))
+        result = peal_cuda_wake_links(plan);
+    else if (!status)
+        status = peal_cuda_run_thread_create(plan, &result);
+    return result ? cannot(plan, "launch a kernel that reads the memory of other GPUs", result)
+                  : status;
 }
 
 /* Moves the reports of the running thread to the caller's list. */
@@ -255,6 +260,7 @@ static peal_status try_to_arm(peal_cuda_plan *plan)
     memcpy(bound, plan->desc.rank, (size_t)count * sizeof(*bound));
     pthread_mutex_init(&run->lock, NULL);
     pthread_cond_init(&run->enqueued_changed, NULL);
+    pthread_cond_init(&run->changed, NULL);
     plan->run = run;
     plan->rank = rank;
     plan->rank_count = count;
@@ -302,17 +308,15 @@ peal_status peal_cuda_plan_start(peal_cuda_plan *plan, bool setup, int64_t steps
     plan->run->start_step = atomic_load(&plan->run->steps_done);
     plan->run->begin = plan->run->end = peal_clock_s();
     plan->run->ended = plan->run->enqueued = false;
-    if (pthread_create(&plan->run->thread, NULL, peal_cuda_run_thread, plan) != 0)
-        return peal_report(plan->desc.diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_CUDA_NOWHERE, NULL,
-                           "cannot create the thread that drives the device");
     plan->run->running = true;
+    peal_cuda_run_thread_start(plan);
     return PEAL_STATUS_OK;
 }
 
 peal_status peal_cuda_plan_wait(peal_cuda_plan *plan, peal_backend_result *result)
 {
     if (plan->run->running)
-        pthread_join(plan->run->thread, NULL);
+        peal_cuda_run_thread_await(plan);
     plan->run->running = false;
     plan->run->follows = false;
     if (result) {
@@ -379,8 +383,8 @@ void peal_cuda_plan_destroy(peal_cuda_plan *plan)
     if (plan->run->running) {
         int none = 0;
         atomic_compare_exchange_strong(plan->desc.abort_word, &none, (int)PEAL_STATUS_USAGE);
-        pthread_join(plan->run->thread, NULL);
     }
+    peal_cuda_run_thread_destroy(plan);
     peal_cuda_file_writers_join(plan);
     peal_cuda_embed_destroy(plan);
     if (!plan->device->lost) /* else its resources are freed when the process ends */
@@ -389,6 +393,7 @@ void peal_cuda_plan_destroy(peal_cuda_plan *plan)
     peal_saves_destroy(plan->own_saves);
     peal_diagnostics_destroy(plan->emission.late);
     pthread_cond_destroy(&plan->run->enqueued_changed);
+    pthread_cond_destroy(&plan->run->changed);
     pthread_mutex_destroy(&plan->run->lock);
     peal_arena_destroy(plan->arena);
     free(plan);

@@ -201,11 +201,13 @@ class Embedded(unittest.TestCase):
     def test_own_work(self):
         """CUDA functions and `enqueue`: where they run, how often they are called, what refuses them."""
         out, record, _ = self.job("own")
-        found = dict(re.findall(r"^([\w ]+): (\w+, [\w ]+, calls \d+ and \d+, wrong \d+)$", out, re.M))
+        found = dict(re.findall(r"^([\w ]+): (\w+, [\w ]+, calls \d+ and \d+, wrong \d+(?:, threads \d+)?)$", out, re.M))
         # a graph of 4 steps calls while it is captured, all else while it runs
         for name, words in (("auto", "4 and 0"), ("graph", "4 and 0"), ("stream", "0 and 8"), ("sync", "0 and 8"),
                             ("serial", "0 and 8"), ("auto counts", "0 and 8")):
             self.assertEqual(found[name], f"cuda, ok, calls {words}, wrong 0", name)
+        # A plan keeps the thread that drives the device.
+        self.assertEqual(found["starts"], "cuda, ok, calls 0 and 6, wrong 0, threads 1")
         self.assertEqual(found["refused"], "cuda, wrong result, calls 0 and 2, wrong 0")
         for name in ("counts", "until", "fused", "host", "both"):
             self.assertEqual(found[name], "none, unsuitable environment, calls 0 and 0, wrong 0", name)

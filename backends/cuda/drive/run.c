@@ -10,7 +10,6 @@
 #include "backends/cuda/lower/sink.h"
 
 #include <string.h>
-#include <sys/prctl.h>
 
 static bool is_idle(peal_cuda_rank *rank, bool *idle)
 {
@@ -219,14 +218,10 @@ bool peal_cuda_walk_section_only(peal_cuda_rank *rank, const peal_section *secti
     }
 }
 
-void *peal_cuda_run_thread(void *user)
+void peal_cuda_run_start(peal_cuda_plan *plan)
 {
-    peal_cuda_plan *plan = user;
-    int64_t begin;
+    int64_t begin = peal_clock_thread_cpu_ns();
 
-    plan->driver->cuCtxSetCurrent_(plan->device->context);
-    prctl(PR_SET_TIMERSLACK, 1000); /* the thread sleeps for microseconds */
-    begin = peal_clock_thread_cpu_ns();
     plan->run->begin = plan->run->last_progress = peal_clock_s();
     if (!run(plan))
         peal_cuda_rescue_all(plan);
@@ -237,5 +232,4 @@ void *peal_cuda_run_thread(void *user)
     for (int r = 0; r < plan->rank_count; r++)
         memcpy(plan->rank[r].final_binding, plan->rank[r].walk.binding,
                (size_t)plan->rank[r].schedule->array_count * sizeof(int));
-    return NULL;
 }

@@ -38,10 +38,14 @@ typedef struct peal_cuda_file_writer peal_cuda_file_writer;
 typedef struct peal_cuda_run {
     peal_cuda_mailbox mailbox;
     peal_cuda_file_writer *writer; /* by rank; NULL: files are written while the lanes are idle */
-    pthread_t thread;
-    bool running;
-    bool setup, finish; /* whether this start includes these sections */
-    int64_t steps;      /* the most iterations of this start */
+    pthread_t thread;              /* run_thread.c: that drives the device */
+    bool has_thread;
+    int state;              /* of the thread */
+    pthread_cond_t changed; /* `state` has */
+    CUresult woken;         /* of what the thread has done first */
+    bool running;           /* a start has not been awaited */
+    bool setup, finish;     /* whether this start includes these sections */
+    int64_t steps;          /* the most iterations of this start */
     int64_t start_step;
     _Atomic int64_t steps_done;
     bool lags;    /* replays are under way: steps that are enqueued behind them are not done yet */
@@ -61,7 +65,7 @@ typedef struct peal_cuda_run {
     bool follows;         /* this start follows something */
     bool ended;           /* end_event has been recorded in this start */
     bool enqueued;        /* this start will enqueue nothing more */
-    pthread_mutex_t lock; /* of `ended` and `enqueued` */
+    pthread_mutex_t lock; /* of `ended`, `enqueued` and `state` */
     pthread_cond_t enqueued_changed;
     CUstream rescue;     /* reads and writes words while other streams wait */
     uint64_t *read_word; /* pinned: where a word is read to */
@@ -85,9 +89,9 @@ peal_cuda_advance peal_cuda_may_emit(peal_cuda_rank *rank);
 bool peal_cuda_take_turns(peal_cuda_plan *plan, peal_cuda_advance (*next)(peal_cuda_rank *rank));
 
 /* run.c. False: failed, plan->emission.status says why. */
-/* The body of the thread of a start. It ends when everything that was started has been done, or has
+/* What the thread does for a start. It ends when everything that was started has been done, or has
  * failed. */
-void *peal_cuda_run_thread(void *plan);
+void peal_cuda_run_start(peal_cuda_plan *plan);
 /* Emits `steps` iterations of all ranks; plan->run->stopped says whether `until` ended them. */
 bool peal_cuda_run_steps(peal_cuda_plan *plan, int64_t steps);
 /* Launches everything that was emitted, waits until it has been done, and prints its rows. */
@@ -100,8 +104,18 @@ bool peal_cuda_walk_section_only(peal_cuda_rank *rank, const peal_section *secti
 bool peal_cuda_run_in_blocks(peal_cuda_plan *plan);
 
 /* wake_links.c: uses the links to the GPUs that ranks store to, so that the first steps need not
- * wait until they are awake. */
+ * wait until they are awake. Launches a kernel in any case, and awaits it if it reads any. */
 CUresult peal_cuda_wake_links(peal_cuda_plan *plan);
+
+/* run_thread.c */
+/* Makes the thread that drives the device, and has it wake the links (*woken: the result). */
+peal_status peal_cuda_run_thread_create(peal_cuda_plan *plan, CUresult *woken);
+/* Has it run what plan->run says. */
+void peal_cuda_run_thread_start(peal_cuda_plan *plan);
+/* Until that has ended. */
+void peal_cuda_run_thread_await(peal_cuda_plan *plan);
+/* Awaits the end of a start that is under way, too. */
+void peal_cuda_run_thread_destroy(peal_cuda_plan *plan);
 
 /* stall_report.c: what a kernel of the rank has recorded before it gave up: a wait past its
  * deadline (PEAL_E_GPU_STALLED), or an expression, count or value that cannot be. Always false. */

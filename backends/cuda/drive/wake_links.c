@@ -61,11 +61,9 @@ CUresult peal_cuda_wake_links(peal_cuda_plan *plan)
     for (int r = 0; r < plan->rank_count && !plan->rank[r].schedule->machine->shares_device; r++)
         for (int p = 0; p < plan->rank[r].schedule->peer_count; p++)
             add_peer(&plan->rank[r], p, process, &launch);
-    if (launch.list_count == 0)
-        return CUDA_SUCCESS;
     CUresult result =
         plan->driver->cuLaunchKernel_(peal_cuda_kernels_builtin(plan->kernels,
                                                                 PEAL_CUDA_BUILTIN_TOUCH),
                                       BLOCKS, 1, 1, 32, 1, 1, 0, stream, parameter, NULL);
-    return result ? result : plan->driver->cuStreamSynchronize_(stream);
+    return result || launch.list_count == 0 ? result : plan->driver->cuStreamSynchronize_(stream);
 }
