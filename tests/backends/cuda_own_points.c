@@ -14,7 +14,7 @@ static bool stores_of(const char *text, int arrays, int index, int axes)
     peal_kernel_files files = {.file = &file, .count = 1, .folder = &folder};
     peal_cuda_tokens tokens;
     bool result = peal_cuda_tokens_read(&files, arena, &tokens) &&
-                  peal_cuda_kernel_stores_at_own(&tokens, "k", arrays, index, axes);
+                  peal_cuda_kernel_stores_at_own(&tokens, "k", arrays, index, axes, arena);
 
     peal_arena_destroy(arena);
     return result;
@@ -49,7 +49,10 @@ static void what_stores_at_own_is_found(void **state)
         "PEAL_AT(u, x, y, z) = PEAL_FMA(PEAL_AT(u, x, y - 1, z), 2, TWICE(3)); }",
         HEAD "double d = 0; " LOOP "{ d += x; PEAL_AT(u, x, y, z) = " SUM
              "} PEAL_PARTIAL(sum, d); }",
-        "#define STORE(v) v = 1\n" HEAD LOOP "PEAL_AT(u, x, y, z) = " SUM "}",
+        HEAD LOOP "{ long colour = (x + y) & 1; PEAL_AT(u, x, y, z) = colour; } }",
+        "#define STORE(v) v = 1\n" HEAD LOOP "STORE(PEAL_AT(u, x, y, z)); }",
+        "#define NONE() 3\n#define REAL float\nPEAL_KERNEL(k)(peal_tile t, PEAL_READ(REAL, a), "
+        "PEAL_UPDATE(REAL, u)) { " LOOP "PEAL_AT(u, x, y, z) = NONE() * x; }",
     };
     (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
@@ -146,7 +149,15 @@ static void what_macros_may_hide_is_not(void **state)
         {"M(v) PEAL_AT(a, v, 0, 0)", "s = M(u);"},
         {"M(v) PEAL_AT(a, 1, 0, 0) + u[1]", "s = M(a);"},
         {"M(v) a ## v", "s = M(u);"},
-        {"M(v) PEAL_PARTIAL(a, v)", "M(PEAL_AT(u, x - 1, y, z));"},
+        {"M(v) PEAL_PARTIAL(u, v)", "M(1);"},
+        {"M long y(5)", "M;"},
+        {"M(v) long v(5)", "M(y);"},
+        {"M(v) v(5)", "long M(y);"},
+        {"M(v) long v(5)", "{ M(x); PEAL_AT(u, x, y, z) = 1; }"},
+        {"M(v) long v(5)", "if (M(x); x > 2) PEAL_AT(u, x, y, z) = 1;"},
+        {"M for", "M (long (x) : {5}) PEAL_AT(u, x, y, z) = 1;"},
+        {"M [s]", "[M] s = 1;"},
+        {"M # v", "M;"},
         {"M(v) OTHER(v, 1)", "M(u);"},
         {"M(v) PEAL_FMA(v, 1, 1)", "s = M(u);"},
         {"M(v) OTHER(v, 1)", "M(a);"},

@@ -16,7 +16,7 @@ static bool loops_of(const char *text, int arrays, int axes, int written)
     peal_kernel_files files = {.file = &file, .count = 1, .folder = &folder};
     peal_cuda_tokens tokens;
     bool result = peal_cuda_tokens_read(&files, arena, &tokens) &&
-                  peal_cuda_kernel_loops_alone(&tokens, "k", arrays, written, axes);
+                  peal_cuda_kernel_loops_alone(&tokens, "k", arrays, written, axes, arena);
 
     peal_arena_destroy(arena);
     return result;
@@ -43,6 +43,8 @@ static void what_only_loops_is_found(void **state)
               " PEAL_PARTIAL(d, s); }",
         "#define LEFT(u, x, y) PEAL_AT(u, (x) - 1, y)\n" START
         "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = LEFT(a, x, y); }",
+        "#define SET(v) PEAL_AT(b, x, y) = v\n" START
+        "PEAL_FOR_2D(t, x, y) { float s = nx * x + 2 * (x) - s * (long)y; SET(s); } }",
         "#define WHERE(c) if (c)\n#define ROWS t.hi[1]\n" START LOOP "}", /* not used */
         "PEAL_KERNEL(other)(peal_tile t) { PEAL_ONE(t) {} }\n" START LOOP "}",
         "/* " START "PEAL_ONE(t) {} } */\n" START LOOP "}",
@@ -112,7 +114,14 @@ static void what_does_more_is_not(void **state)
         "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = OLD; }",
         "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = OLD_OF(b); }",
         "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = ROWS; }",
-        "PEAL_FOR_2D(t, x, y) { PEAL_AT(b, x, y) = 1; SET(2); } }",
+        "PEAL_FOR_2D(t, x, y) { PEAL_AT(b, x, y) = 1; (SET(2)); } }",
+        "PEAL_FOR_2D(t, x, y) { float s = 0; PEAL_FOR_2D(t, p, q) { s += PEAL_AT(a, p, q); } "
+        "PEAL_AT(b, x, y) = s; } }",
+        "float s = 0; PEAL_FOR_2D_EVEN(t, p, q, 1) { s += p; } " LOOP "}",
+        "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = (raw PEAL_AT(a, 0, y))[3]; }",
+        "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = PEAL_AT(a[7] + q, x, y); }",
+        "PEAL_FOR_2D(t, x, y) { long q, y; PEAL_AT(b, x, y) = 1; } }",
+        "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = blockDim.x; }",
         "PEAL_FOR_2D(t, x, y) WHERE(x > 3) PEAL_AT(b, x, y) = 1; }",
         "PEAL_FOR_2D(t, x, y) { WHERE(x > 3) { float s = 1; } PEAL_AT(b, x, y) = 1; } }",
         "LEAVE; " LOOP "}",
@@ -131,6 +140,11 @@ static void what_does_more_is_not(void **state)
         if (loops(text))
             fail_msg("%s", bodies[i]);
     }
+}
+
+static void what_is_not_there_once_is_not(void **state)
+{
+    (void)state;
     assert_false(loops("PEAL_KERNEL(kk)(peal_tile t) { " LOOP "}"));
     assert_false(loops("PEAL_KERNEL(k)(peal_tile t);\n"));
     assert_false(loops("#if 0\n" START LOOP "}\n#else\n" START "PEAL_ONE(t) {} }\n#endif\n"));
@@ -160,6 +174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_only_loops_is_found),
         cmocka_unit_test(what_does_more_is_not),
+        cmocka_unit_test(what_is_not_there_once_is_not),
         cmocka_unit_test(what_tries_to_get_by_does_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -262,6 +262,37 @@ static const char *const kernel_tries[] = {
     HEAD "PEAL_FOR_3D(t, x, y, z) { s = 1; continue; ++x; PEAL_AT(u, x, y, z) = 0; } }",
     HEAD "PEAL_FOR_3D(t, x, y, z) { s = sizeof (x) ++x; PEAL_AT(u, x, y, z) = 0; } }",
     HEAD "PEAL_FOR_3D(t, x, y, z) { s = noexcept(x) ++; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { long (*(y)){(long *)5}; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { long (*(y))((long *)5); PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { long (y); PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { long q, y; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { long q = 1, *(y); PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { { long (*x){}; PEAL_AT(u, x, y, z) = 1; } PEAL_AT(u, x, y, z) "
+         "= 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { for (long q = 0, y; q < 1; q++) PEAL_AT(u, x, y, z) = 1; "
+         "PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { [](float *p) { p[99] = 1; return p; } PEAL_AT(u, x, y, z); "
+         "PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { PEAL_AT(u[99]++ + q, x, y, z); PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { PEAL_AT(u++[0] + q, x, y, z) = 1; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { float *p = (float *)s; p[3] = 2; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { s = threadIdx.x; PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { s = clock64(); PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { atomicAdd(s, 1); PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { q[1] = { [2] = 3 }; PEAL_AT(u, x, y, z) = 0; } }",
+    "static float (*raw(float *p))[9] { return (float (*)[9])p; }\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { (void)raw PEAL_AT(u, x, y, z); PEAL_AT(u, x, y, z) = 0; } }",
+    "static __device__ void stop(void) { __trap(); }\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { s = 1; PEAL_AT(u, x, y, z) = 0; } }",
+    "static __device__ peal_strides_ q_strides_;\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { (void)f[0] PEAL_AT(u, x, y, z); PEAL_AT(u, x, y, z) = 0; } }",
+    "#define M(v) & v\n" HEAD "PEAL_FOR_3D(t, x, y, z) { s = s M(1); PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { (x)(5); PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { if (long *(y)) PEAL_AT(u, x, y, z) = 1; PEAL_AT(u, x, y, z) = "
+         "0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { real (y); PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { real *(y); PEAL_AT(u, x, y, z) = 0; } }",
 };
 
 #endif

@@ -6,13 +6,6 @@
 #define IS_ONE_OF(token, words)                                                                    \
     peal_cuda_token_is_one_of(token, words, sizeof(words) / sizeof((words)[0]))
 
-bool peal_cuda_text_is_macro(const peal_cuda_kernel_text *k, const peal_cuda_token *name)
-{
-    bool several;
-
-    return peal_cuda_tokens_macro(k->all, name, &several) || several;
-}
-
 int peal_cuda_text_bracket(const peal_cuda_token *t, int at)
 {
     for (at--; at >= 0 && (t[at].match < 0 || t[at].match < at);)
@@ -20,37 +13,34 @@ int peal_cuda_text_bracket(const peal_cuda_token *t, int at)
     return at;
 }
 
-/* ---- the head ---- */
-
-/* Finds PEAL_KERNEL(name)(parameters) { }; *parameters: their bracket. False: it is not there
- * once. */
-static bool find_kernel(peal_cuda_kernel_text *k, const char *name, int *parameters)
-{
-    const peal_cuda_token *t = k->token;
-    int found = 0;
-
-    for (int i = 0; i + 5 < k->all->count; i++) {
-        if (!peal_cuda_token_is(&t[i], "PEAL_KERNEL") || !peal_cuda_token_is(&t[i + 1], "(") ||
-            !peal_cuda_token_is(&t[i + 2], name))
-            continue;
-        if (peal_cuda_text_bracket(t, i) >= 0)
-            return false;
-        found++;
-        *parameters = i + 4;
-        int close = peal_cuda_token_is(&t[i + 4], "(") ? t[i + 4].match : -1;
-        k->begin = close + 1;
-        if (close < 0 || k->begin >= k->all->count || !peal_cuda_token_is(&t[k->begin], "{"))
-            return false;
-        k->end = t[k->begin].match;
-    }
-    return found == 1;
-}
-
 int peal_cuda_text_argument_end(const peal_cuda_token *t, int at, int close)
 {
     while (at < close && !peal_cuda_token_is(&t[at], ","))
         at = t[at].match > at ? t[at].match + 1 : at + 1;
     return at;
+}
+
+/* ---- the head ---- */
+
+/* Finds PEAL_KERNEL(name)(parameters) { } in all texts. False: it is not there once. */
+static bool find_kernel(const peal_cuda_tokens *all, const char *name, int *begin, int *end)
+{
+    const peal_cuda_token *t = all->token;
+    int found = 0;
+
+    for (int i = 0; i + 5 < all->count; i++) {
+        if (!peal_cuda_token_is(&t[i], "PEAL_KERNEL") || !peal_cuda_token_is(&t[i + 1], "(") ||
+            !peal_cuda_token_is(&t[i + 2], name))
+            continue;
+        int close = peal_cuda_token_is(&t[i + 4], "(") ? t[i + 4].match : -1;
+        if (peal_cuda_text_bracket(t, i) >= 0 || close < 0 || close + 1 >= all->count ||
+            !peal_cuda_token_is(&t[close + 1], "{"))
+            return false;
+        found++;
+        *begin = i;
+        *end = t[close + 1].match + 1;
+    }
+    return found == 1;
 }
 
 /* The name of the array that a parameter at token `at` declares, PEAL_READ(type, name) or the like;
@@ -77,9 +67,6 @@ static bool find_names(peal_cuda_kernel_text *k, int open, int arrays, int index
         peal_cuda_text_argument_end(t, at, close) != at + 2)
         return false;
     k->tile = &t[at + 1];
-    for (int i = open + 1; i < close; i++)
-        if (peal_cuda_text_is_macro(k, &t[i]))
-            return false;
     for (at += 2; at < close; at = peal_cuda_text_argument_end(t, at + 1, close)) {
         const peal_cuda_token *name = declared_array(t, at + 1);
         bool is_other = peal_cuda_token_begins(&t[at + 1], "PEAL_") &&
@@ -166,8 +153,7 @@ static bool take_loop(peal_cuda_kernel_text *k, int at, const loop_word *word,
         if (count > axes + (word->has_flag ? 1 : 0))
             continue;
         if (!name->is_word || peal_cuda_text_argument_end(t, comma + 1, close) != comma + 2 ||
-            peal_cuda_text_is_macro(k, name) || peal_cuda_tokens_equal(name, k->tile) ||
-            peal_cuda_tokens_equal(name, k->array))
+            peal_cuda_tokens_equal(name, k->tile) || peal_cuda_tokens_equal(name, k->array))
             return false;
         if (count > axes) {
             *flag = name;
@@ -213,11 +199,21 @@ const peal_cuda_tile_loop *peal_cuda_text_loop_around(const peal_cuda_kernel_tex
     return NULL;
 }
 
-bool peal_cuda_text_find(peal_cuda_kernel_text *k, const char *name, int arrays, int index,
-                         const char *access)
+bool peal_cuda_text_find(peal_cuda_kernel_text *k, const peal_cuda_tokens *tokens, const char *name,
+                         int arrays, int index, const char *access, peal_arena *arena)
 {
-    int parameters = 0;
+    peal_cuda_tokens expanded;
+    int begin = 0, end = 0;
 
-    return find_kernel(k, name, &parameters) && find_names(k, parameters, arrays, index, access) &&
-           find_loops(k);
+    if (!find_kernel(tokens, name, &begin, &end) ||
+        !peal_cuda_tokens_expand(tokens, begin, end, arena, &expanded))
+        return false;
+    k->token = expanded.token;
+    if (expanded.count < 6 || !peal_cuda_token_is(&k->token[2], name) ||
+        !peal_cuda_token_is(&k->token[4], "("))
+        return false;
+    k->begin = k->token[4].match + 1;
+    k->end = expanded.count - 1;
+    return peal_cuda_token_is(&k->token[k->begin], "{") &&
+           find_names(k, 4, arrays, index, access) && find_loops(k);
 }

@@ -14,31 +14,28 @@ typedef struct peal_cuda_tile_loop {
     const peal_cuda_token *index[PEAL_CUDA_TEXT_AXES];
 } peal_cuda_tile_loop;
 
-/* A kernel, and one of the arrays among its parameters. */
+/* A kernel whose macros have been expanded, but for peal's own, and one of the arrays among its
+ * parameters. */
 typedef struct peal_cuda_kernel_text {
-    const peal_cuda_tokens *all;
-    const peal_cuda_token *token;        /* all of the text */
+    const peal_cuda_token *token;        /* of the kernel, from PEAL_KERNEL to its last bracket */
     int begin, end;                      /* its body's brackets */
     const peal_cuda_token *tile, *array; /* their names */
     int axes;                            /* of the array */
-    bool is_straight;                    /* asked for: nothing branches; no macro has the array */
-    bool is_unread;
+    bool is_straight;                    /* asked for: nothing branches */
     peal_cuda_tile_loop loop[PEAL_CUDA_TEXT_LOOPS];
     int loop_count;
 } peal_cuda_kernel_text;
 
 /* Finds the kernel, which has to have so many arrays as parameters, of which number `index` is
- * declared by `access`, as "PEAL_UPDATE". False: it is not there once, or its head or loops are not
- * plain. */
-bool peal_cuda_text_find(peal_cuda_kernel_text *k, const char *name, int arrays, int index,
-                         const char *access);
+ * declared by `access`, as "PEAL_UPDATE". False: it is not there once, it has too many macros, or
+ * its head or loops are not plain. */
+bool peal_cuda_text_find(peal_cuda_kernel_text *k, const peal_cuda_tokens *tokens, const char *name,
+                         int arrays, int index, const char *access, peal_arena *arena);
 
-/* own_points.c: whether it stores into that array at points of its tile alone, takes the array
+/* own_points.c: whether it stores into that array at points of its tile alone, has the array
  * nowhere but in PEAL_AT, and leaves the names of its tile and of its loops alone. */
 bool peal_cuda_text_stores_at_own(const peal_cuda_kernel_text *k);
 
-/* Whether the text defines a macro of that name. */
-bool peal_cuda_text_is_macro(const peal_cuda_kernel_text *k, const peal_cuda_token *name);
 /* The bracket that token `at` stands in; -1: none. */
 int peal_cuda_text_bracket(const peal_cuda_token *t, int at);
 /* Behind the argument that begins at token `at`: the comma, or the bracket that ends the list. */

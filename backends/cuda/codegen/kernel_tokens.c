@@ -115,8 +115,7 @@ static void add_tokens(const char *at, const char *end, peal_arena *arena, peal_
     }
 }
 
-/* False: some bracket has no other. */
-static bool match_brackets(peal_cuda_token *token, int count, peal_arena *arena)
+bool peal_cuda_tokens_match(peal_cuda_token *token, int count, peal_arena *arena)
 {
     static const char open[] = "({[", close[] = ")}]";
     int *stack = PEAL_ARENA_ARRAY(arena, int, count + 1), depth = 0;
@@ -159,7 +158,7 @@ static bool take_directive(const char *at, const char *end, peal_arena *arena,
                              .token = line.token + 2,
                              .count = line.count - 2,
                              .at = out->count};
-    if (!match_brackets(line.token + 2, macro.count, arena))
+    if (!peal_cuda_tokens_match(line.token + 2, macro.count, arena))
         return false;
     macro.has_parameters = macro.count > 0 && *macro.token[0].at == '(' &&
                            macro.token[0].at == macro.name->at + macro.name->length;
@@ -188,6 +187,23 @@ static bool take_text(const char *text, peal_arena *arena, peal_cuda_tokens *out
 
 /* ---- what is plain ---- */
 
+/* Whether a word is of one thread or block of a device, or of peal's own. */
+static bool is_of_device(const peal_cuda_token *token)
+{
+    static const char *const fine[] = {"__device__", "__host__", "__forceinline__", "__inline__",
+                                       "__restrict__"};
+    static const char *const words[] = {"asm",     "threadIdx", "blockIdx", "blockDim",
+                                        "gridDim", "warpSize",  "clock",    "clock64"};
+    static const char *const begins[] = {"atomic", "peal_thread", "__"};
+
+    if (!token->is_word || IS_ONE_OF(token, fine))
+        return false;
+    for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+        if (peal_cuda_token_begins(token, begins[i]))
+            return true;
+    return IS_ONE_OF(token, words);
+}
+
 /* Whether a token lets something store into what it is given, or changes what names mean. */
 static bool is_tricky(const peal_cuda_token *token, const peal_cuda_token *next)
 {
@@ -195,8 +211,14 @@ static bool is_tricky(const peal_cuda_token *token, const peal_cuda_token *next)
                                         "operator", "decltype", "bitand", "and",      "and_eq",
                                         "or_eq",    "xor_eq",   "using",  "namespace"};
     static const char *const ends[] = {")", ">", ";", ","};
+    static const char strides[] = "_strides_";
+    const int behind = token->length - (int)sizeof(strides) + 1;
 
-    return IS_ONE_OF(token, words) || peal_cuda_token_begins(token, "peal_kernel") ||
+    if (peal_cuda_token_is(token, "&") && next && isdigit((unsigned char)*next->at))
+        return false; /* a number has no address */
+    return IS_ONE_OF(token, words) || is_of_device(token) ||
+           peal_cuda_token_begins(token, "peal_kernel") ||
+           (behind >= 0 && !strncmp(token->at + behind, strides, sizeof(strides) - 1)) ||
            (peal_cuda_token_is(token, "&&") && (!next || IS_ONE_OF(next, ends)));
 }
 
@@ -213,6 +235,20 @@ static bool is_plain_macro(const peal_cuda_macro *macro)
     return *macro->name->at != '_' && !peal_cuda_token_begins(macro->name, "PEAL_");
 }
 
+static bool are_plain(const peal_cuda_token *t, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const peal_cuda_token *next = i + 1 < count ? &t[i + 1] : NULL;
+        if (is_tricky(&t[i], next) ||
+            (next && peal_cuda_token_is(&t[i], "[") && peal_cuda_token_is(next, "[")) ||
+            (peal_cuda_token_begins(&t[i], "PEAL_KERNEL") &&
+             (i + 3 >= count || !peal_cuda_token_is(next, "(") || !t[i + 2].is_word ||
+              !peal_cuda_token_is(&t[i + 3], ")"))))
+            return false;
+    }
+    return true;
+}
+
 /* Whether the rules hold that kernel_tokens.h has for the words of a text. A pointer that is the
  * file's could lead to an array. */
 static bool is_plain(const peal_cuda_tokens *all)
@@ -222,23 +258,18 @@ static bool is_plain(const peal_cuda_tokens *all)
     int depth = 0;
 
     for (int i = 0; i < all->count; i++) {
-        const peal_cuda_token *next = i + 1 < all->count ? &t[i + 1] : NULL;
         depth += t[i].match > i ? 1 : t[i].match >= 0 ? -1 : 0;
         if (depth == 0 && peal_cuda_token_is(&t[i], "*"))
             return false;
         defines_type = !peal_cuda_token_is(&t[i], ";") &&
                        (defines_type || peal_cuda_token_is(&t[i], "typedef"));
-        if (is_tricky(&t[i], next) || (defines_type && peal_cuda_token_is(&t[i], "&&")) ||
-            (next && peal_cuda_token_is(&t[i], "[") && peal_cuda_token_is(next, "[")) ||
-            (peal_cuda_token_begins(&t[i], "PEAL_KERNEL") &&
-             (i + 3 >= all->count || !peal_cuda_token_is(next, "(") || !t[i + 2].is_word ||
-              !peal_cuda_token_is(&t[i + 3], ")"))))
+        if (defines_type && peal_cuda_token_is(&t[i], "&&"))
             return false;
     }
     for (int m = 0; m < all->macro_count; m++)
         if (!is_plain_macro(&all->macro[m]))
             return false;
-    return true;
+    return are_plain(t, all->count);
 }
 
 bool peal_cuda_tokens_read(const peal_kernel_files *files, peal_arena *arena, peal_cuda_tokens *out)
@@ -252,7 +283,7 @@ bool peal_cuda_tokens_read(const peal_kernel_files *files, peal_arena *arena, pe
     for (int i = 0; i < files->count; i++)
         if (!take_text(files->file[i].text, arena, out))
             return false;
-    return match_brackets(out->token, out->count, arena) && is_plain(out);
+    return peal_cuda_tokens_match(out->token, out->count, arena) && is_plain(out);
 }
 
 bool peal_cuda_token_is(const peal_cuda_token *token, const char *text)

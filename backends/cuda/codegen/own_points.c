@@ -2,16 +2,15 @@
  * block may store what its tile has of a message into the receiver's memory (lower/remote_store.c),
  * although the task reads beside the tile what it updates.
  *
- * Only what is plain to see is accepted. The tile's name stands in loops over it alone; the array's
- * in PEAL_AT, or as an argument of a macro that does no more than read; the loops' names are
- * declared by them alone; and each operator that stores has a name, an element or a PEAL_AT to its
- * left. No address is taken anywhere, so neither pointers nor references lead to the array, and
- * functions get values. */
+ * Only what is plain to see is accepted, once macros are expanded. The tile's name stands in loops
+ * over it alone; the array's in PEAL_AT; the loops' names are declared by them alone; and each
+ * operator that stores has a name, an element or a PEAL_AT to its left. No address is taken
+ * anywhere, so neither pointers nor references lead to the array, and functions get values. */
 #include "backends/cuda/codegen/own_points.h"
 
 #include "backends/cuda/codegen/kernel_text.h"
 
-enum { MOST_DEPTH = 8, MOST_MACROS = 10000 };
+#include <string.h>
 
 #define IS_ONE_OF(token, words)                                                                    \
     peal_cuda_token_is_one_of(token, words, sizeof(words) / sizeof((words)[0]))
@@ -50,108 +49,6 @@ static bool is_value(const peal_cuda_token *word)
            peal_cuda_token_is(word, "PEAL_FMA");
 }
 
-/* ---- macros ---- */
-
-/* What the array is called: by the kernel; and by the parameter of a macro, or NULL. */
-typedef struct names {
-    const peal_cuda_token *of[2];
-} names;
-
-static bool is_named(const names *array, const peal_cuda_token *word)
-{
-    return (array->of[0] && peal_cuda_tokens_equal(word, array->of[0])) ||
-           (array->of[1] && peal_cuda_tokens_equal(word, array->of[1]));
-}
-
-static int count_arguments(const peal_cuda_token *t, int open)
-{
-    int count = 0;
-
-    for (int at = open; at < t[open].match; count++)
-        at = peal_cuda_text_argument_end(t, at + 1, t[open].match);
-    return count;
-}
-
-/* Whether the array's name at token `at` stands in PEAL_AT(name, ...), or alone as an argument of a
- * macro. */
-static bool is_used_well(const peal_cuda_kernel_text *k, const peal_cuda_token *t, int at)
-{
-    int open = peal_cuda_text_bracket(t, at);
-    bool several;
-
-    if (open < 1 || !peal_cuda_token_is(&t[open], "("))
-        return false;
-    if (peal_cuda_token_is(&t[open - 1], "PEAL_AT"))
-        return at == open + 1 && count_arguments(t, open) == k->axes + 1;
-    const peal_cuda_macro *m = peal_cuda_tokens_macro(k->all, &t[open - 1], &several);
-    return m && m->has_parameters && (at == open + 1 || peal_cuda_token_is(&t[at - 1], ",")) &&
-           (peal_cuda_token_is(&t[at + 1], ",") || at + 1 == t[open].match);
-}
-
-static bool is_call_reading(const peal_cuda_kernel_text *k, const peal_cuda_token *t, int count,
-                            int at, const names *array, int depth, int *patience);
-
-/* Whether a macro's value does no more than read, with the array called so. */
-static bool reads(const peal_cuda_kernel_text *k, const peal_cuda_macro *m, const names *array,
-                  int depth, int *patience)
-{
-    static const char *const never[] = {"{", "}", ";", "#", "..."};
-    const peal_cuda_token *t = m->token;
-
-    if (peal_cuda_text_argument_end(t, m->value, m->count) < m->count)
-        return false;
-    for (int i = m->value; i < m->count; i++) {
-        if (stores(&t[i]) || IS_ONE_OF(&t[i], never) || is_strange(k, &t[i]) ||
-            peal_cuda_tokens_equal(&t[i], k->tile) || !is_value(&t[i]))
-            return false;
-        if (t[i].is_word &&
-            (is_named(array, &t[i]) ? k->is_unread || !is_used_well(k, t, i)
-                                    : !is_call_reading(k, t, m->count, i, array, depth, patience)))
-            return false;
-    }
-    return true;
-}
-
-/* Whether the word at token `at` is no macro, or one that does no more than read with its
- * arguments. */
-static bool is_call_reading(const peal_cuda_kernel_text *k, const peal_cuda_token *t, int count,
-                            int at, const names *array, int depth, int *patience)
-{
-    bool several;
-    const peal_cuda_macro *m = peal_cuda_tokens_macro(k->all, &t[at], &several);
-    names inner = {{k->array, NULL}}; /* its parameters hide names in its value alone */
-
-    if (!m)
-        return !several;
-    if (depth == MOST_DEPTH || m->at > k->begin || --*patience < 0)
-        return false;
-    if (!m->has_parameters)
-        return reads(k, m, &inner, depth + 1, patience);
-    if (at + 1 >= count || !peal_cuda_token_is(&t[at + 1], "("))
-        return false;
-    int parameter = 1, last = m->token[0].match;
-    bool hides = false;
-    for (int i = at + 2, close = t[at + 1].match; i <= close; parameter += 2) {
-        int end = peal_cuda_text_argument_end(t, i, close);
-        if (parameter >= last || !m->token[parameter].is_word ||
-            peal_cuda_token_begins(&m->token[parameter], "PEAL_") ||
-            peal_cuda_text_is_macro(k, &m->token[parameter]))
-            return false;
-        hides |= peal_cuda_tokens_equal(&m->token[parameter], k->array);
-        if (end == i + 1 && is_named(array, &t[i])) {
-            if (inner.of[1])
-                return false;
-            inner.of[1] = &m->token[parameter];
-        }
-        i = end + 1;
-    }
-    if (parameter != last + 1)
-        return false;
-    if (hides)
-        inner.of[0] = NULL;
-    return reads(k, m, &inner, depth + 1, patience);
-}
-
 /* ---- the body ---- */
 
 /* Whether a PEAL_AT, whose bracket is token `open`, is at the point of the loop that it is in. */
@@ -169,8 +66,8 @@ static bool is_at_own(const peal_cuda_kernel_text *k, int open)
     return true;
 }
 
-/* Whether a store may go to what ends with token `at`: a name that is neither a loop's nor a
- * macro's, an element, or a PEAL_AT. */
+/* Whether a store may go to what ends with token `at`: a name that is no loop's, an
+ * element, or a PEAL_AT. */
 static bool may_store_to(const peal_cuda_kernel_text *k, int at)
 {
     const peal_cuda_token *t = k->token;
@@ -179,7 +76,7 @@ static bool may_store_to(const peal_cuda_kernel_text *k, int at)
     for (; peal_cuda_token_is(&t[at], "]"); at = t[at].match - 1)
         is_element = true;
     if (t[at].is_word)
-        return !peal_cuda_text_is_index(k, &t[at]) && !peal_cuda_text_is_macro(k, &t[at]);
+        return !peal_cuda_text_is_index(k, &t[at]);
     if (!peal_cuda_token_is(&t[at], ")") || is_element)
         return false;
     int open = t[at].match;
@@ -202,20 +99,51 @@ static bool is_store_fine(const peal_cuda_kernel_text *k, int at)
     return t[at + 1].is_word && !IS_ONE_OF(&t[at + 2], goes_on) && may_store_to(k, at + 1);
 }
 
+/* Whether a word may be of a type, by its name alone. */
+static bool is_type(const peal_cuda_token *word)
+{
+    static const char *const types[] = {"int",    "long",     "short",    "char",   "float",
+                                        "double", "bool",     "unsigned", "signed", "void",
+                                        "const",  "volatile", "constexpr"};
+
+    return IS_ONE_OF(word, types) ||
+           (word->length > 2 && !strncmp(word->at + word->length - 2, "_t", 2));
+}
+
+/* Whether token `at` is the first of a statement, or of what stands in the head of a `for`. */
+static bool is_first(const peal_cuda_token *t, int at)
+{
+    static const char *const ends[] = {"{", "}", ";"};
+
+    return IS_ONE_OF(&t[at - 1], ends) ||
+           (peal_cuda_token_is(&t[at - 1], "(") && peal_cuda_token_is(&t[at - 2], "for"));
+}
+
 /* Whether a loop's name at token `at` may be declared once more: a type stands in front of it, or
- * what it would be set to behind, whatever brackets are around it. */
+ * what it would be set to behind, whatever brackets and stars are around it. */
 static bool is_declared(const peal_cuda_kernel_text *k, int at)
 {
     static const char *const others[] = {"return", "else"}, *const opens[] = {"(", "[", "{"};
     const peal_cuda_token *t = k->token;
     int from = at, to = at;
 
-    while (peal_cuda_token_is(&t[from - 1], "(") && peal_cuda_token_is(&t[to + 1], ")")) {
-        from--;
-        to++;
+    for (bool more = true; more;) {
+        more = peal_cuda_token_is(&t[from - 1], "*");
+        if (!more && peal_cuda_token_is(&t[from - 1], "(") && t[from - 1].match == to + 1) {
+            more = true;
+            to++;
+        }
+        from -= more;
     }
-    return (t[at - 1].is_word && !IS_ONE_OF(&t[at - 1], others)) || IS_ONE_OF(&t[to + 1], opens) ||
-           (peal_cuda_token_is(&t[at - 1], "*") && peal_cuda_token_is(&t[at - 2], "("));
+    const peal_cuda_token *word = &t[from - 1];
+    if (IS_ONE_OF(&t[to + 1], opens) || (t[at - 1].is_word && !IS_ONE_OF(&t[at - 1], others)))
+        return true;
+    if (peal_cuda_token_is(word, ",")) { /* one of several that are declared */
+        int open = peal_cuda_text_bracket(t, from - 1);
+        return peal_cuda_token_is(&t[open], "{") || peal_cuda_token_is(&t[open - 1], "for");
+    }
+    return from < at && word->is_word && !IS_ONE_OF(word, others) &&
+           (is_type(word) || is_first(t, from - 1));
 }
 
 /* Whether the `for` at token `at` has three parts: one over a range declares names in other ways.
@@ -232,15 +160,42 @@ static bool has_parts(const peal_cuda_kernel_text *k, int at)
     return parts == 3;
 }
 
+/* Whether the array's name at token `at` is the first argument of PEAL_AT, all of it. */
+static bool is_used_well(const peal_cuda_kernel_text *k, int at)
+{
+    const peal_cuda_token *t = k->token;
+    int open = at - 1, count = 0;
+
+    if (!peal_cuda_token_is(&t[open], "(") || !peal_cuda_token_is(&t[open - 1], "PEAL_AT") ||
+        !peal_cuda_token_is(&t[at + 1], ","))
+        return false;
+    for (int i = open; i < t[open].match; count++)
+        i = peal_cuda_text_argument_end(t, i + 1, t[open].match);
+    return count == k->axes + 1;
+}
+
+/* Whether token `at` may stand where it does, whatever it is: no function is made of what an array
+ * is, no lambda begins, and nothing is made a pointer of. */
+static bool has_good_place(const peal_cuda_kernel_text *k, int at)
+{
+    static const char *const others[] = {"return", "else"};
+    const peal_cuda_token *t = k->token, *before = &t[at - 1];
+    bool follows_word = before->is_word && !IS_ONE_OF(before, others);
+
+    if (peal_cuda_token_is(&t[at], "PEAL_AT"))
+        return !follows_word && !peal_cuda_token_is(before, "]");
+    if (peal_cuda_token_is(&t[at], "["))
+        return follows_word || peal_cuda_token_is(before, ")") || peal_cuda_token_is(before, "]");
+    return !peal_cuda_token_is(&t[at], "*") || !peal_cuda_token_is(&t[at + 1], ")");
+}
+
 bool peal_cuda_text_stores_at_own(const peal_cuda_kernel_text *k)
 {
-    int patience = MOST_MACROS;
-    const names own = {{k->array, NULL}};
     const peal_cuda_token *t = k->token;
 
     for (int i = k->begin + 1; i < k->end; i++) {
         if (is_strange(k, &t[i]) || (stores(&t[i]) && !is_store_fine(k, i)) ||
-            (peal_cuda_token_is(&t[i], "for") && !has_parts(k, i)))
+            !has_good_place(k, i) || (peal_cuda_token_is(&t[i], "for") && !has_parts(k, i)))
             return false;
         if (!t[i].is_word)
             continue;
@@ -250,22 +205,19 @@ bool peal_cuda_text_stores_at_own(const peal_cuda_kernel_text *k)
         if (peal_cuda_tokens_equal(&t[i], k->tile) &&
             (!peal_cuda_token_is(&t[i - 1], "(") || !peal_cuda_text_is_loop(&t[i - 2])))
             return false;
-        if (peal_cuda_text_is_index(k, &t[i]) && is_declared(k, i))
-            return false;
-        if (peal_cuda_tokens_equal(&t[i], k->array)
-                ? !is_used_well(k, t, i)
-                : !is_call_reading(k, t, k->end, i, &own, 0, &patience))
+        if ((peal_cuda_text_is_index(k, &t[i]) && is_declared(k, i)) ||
+            (peal_cuda_tokens_equal(&t[i], k->array) && !is_used_well(k, i)))
             return false;
     }
     return true;
 }
 
 bool peal_cuda_kernel_stores_at_own(const peal_cuda_tokens *tokens, const char *name, int arrays,
-                                    int index, int axes)
+                                    int index, int axes, peal_arena *arena)
 {
-    peal_cuda_kernel_text k = {.all = tokens, .token = tokens->token, .axes = axes};
+    peal_cuda_kernel_text k = {.axes = axes};
 
     return axes >= 2 && axes <= PEAL_CUDA_TEXT_AXES &&
-           peal_cuda_text_find(&k, name, arrays, index, "PEAL_UPDATE") &&
+           peal_cuda_text_find(&k, tokens, name, arrays, index, "PEAL_UPDATE", arena) &&
            peal_cuda_text_stores_at_own(&k);
 }

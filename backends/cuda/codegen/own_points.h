@@ -10,6 +10,6 @@
  * the loop over the tile's points that it is in, PEAL_FOR_2D, PEAL_FOR_3D, or their forms _INSIDE
  * and _EVEN. False also where nobody can tell. */
 bool peal_cuda_kernel_stores_at_own(const peal_cuda_tokens *tokens, const char *kernel, int arrays,
-                                    int index, int axes);
+                                    int index, int axes, peal_arena *arena);
 
 #endif

@@ -73,7 +73,8 @@ static unsigned find_own_points(const peal_cuda_task_printer *p)
                 schedule->array[access->array].layout.stored.axis_count &&
             peal_cuda_kernel_stores_at_own(p->source->tokens, p->task->kernel,
                                            p->task->access_count, i,
-                                           schedule->array[access->array].layout.stored.axis_count))
+                                           schedule->array[access->array].layout.stored.axis_count,
+                                           p->source->arena))
             bits |= 1u << i;
     }
     return bits;
@@ -86,7 +87,8 @@ static bool is_for_deep_rounds(const peal_cuda_task_printer *p)
 
     return p->source->tokens && peal_cuda_task_chains(p->schedule, p->task, &chain) &&
            peal_cuda_kernel_loops_alone(p->source->tokens, p->task->kernel, p->task->access_count,
-                                        chain.written, peal_cuda_task_axes(p->task));
+                                        chain.written, peal_cuda_task_axes(p->task),
+                                        p->source->arena);
 }
 
 static peal_status describe_user_kernel(const peal_cuda_task_printer *p, peal_cuda_entry *entry)

@@ -17,18 +17,24 @@ static bool begins_statement(const peal_cuda_token *t, int at, int block)
             peal_cuda_token_is(&t[at - 1], "}"));
 }
 
-/* Whether the loop that a PEAL_AT at token `at` is in has all points of the tile, and runs
- * whatever else the kernel does; and the PEAL_AT is what it runs first or a statement of its block.
- */
+/* Whether each loop has all points of the tile, and runs whatever else the kernel does. */
+static bool loops_over_all(const peal_cuda_kernel_text *k)
+{
+    for (int i = 0; i < k->loop_count; i++)
+        if (k->loop[i].is_even || !begins_statement(k->token, k->loop[i].open - 1, k->begin))
+            return false;
+    return true;
+}
+
+/* Whether a PEAL_AT at token `at` is what a loop runs first, or a statement of its block. */
 static bool is_in_loop(const peal_cuda_kernel_text *k, int at)
 {
     const peal_cuda_tile_loop *l = peal_cuda_text_loop_around(k, at);
     const peal_cuda_token *t = k->token;
+    int body = l ? t[l->open].match + 1 : at;
 
-    if (!l || l->is_even || !begins_statement(t, l->open - 1, k->begin))
-        return false;
-    int body = t[l->open].match + 1;
-    return at == body || (peal_cuda_token_is(&t[body], "{") && begins_statement(t, at, body));
+    return l &&
+           (at == body || (peal_cuda_token_is(&t[body], "{") && begins_statement(t, at, body)));
 }
 
 /* Whether the array is named in such statements only, and in one at least. What an operator stores
@@ -50,17 +56,14 @@ static bool is_written_alone(const peal_cuda_kernel_text *k)
 }
 
 bool peal_cuda_kernel_loops_alone(const peal_cuda_tokens *tokens, const char *kernel, int arrays,
-                                  int written, int axes)
+                                  int written, int axes, peal_arena *arena)
 {
     for (int i = 0; i < arrays; i++) {
-        peal_cuda_kernel_text k = {.all = tokens,
-                                   .token = tokens->token,
-                                   .axes = axes,
-                                   .is_straight = true,
-                                   .is_unread = i == written};
-        if (!peal_cuda_text_find(&k, kernel, arrays, i,
-                                 i == written ? "PEAL_WRITE" : "PEAL_READ") ||
-            !peal_cuda_text_stores_at_own(&k) || (i == written && !is_written_alone(&k)))
+        peal_cuda_kernel_text k = {.axes = axes, .is_straight = true};
+        if (!peal_cuda_text_find(&k, tokens, kernel, arrays, i,
+                                 i == written ? "PEAL_WRITE" : "PEAL_READ", arena) ||
+            !peal_cuda_text_stores_at_own(&k) || !loops_over_all(&k) ||
+            (i == written && !is_written_alone(&k)))
             return false;
     }
     return written >= 0 && written < arrays && axes <= PEAL_CUDA_TEXT_AXES;

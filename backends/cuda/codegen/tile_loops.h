@@ -11,6 +11,6 @@
  * loop's point; and nothing branches. So it writes all points, and reads none of them. False also
  * where nobody can tell. */
 bool peal_cuda_kernel_loops_alone(const peal_cuda_tokens *tokens, const char *kernel, int arrays,
-                                  int written, int axes);
+                                  int written, int axes, peal_arena *arena);
 
 #endif

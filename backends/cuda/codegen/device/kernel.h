@@ -152,7 +152,8 @@ template <class type> static __device__ __forceinline__ type &peal_item_of_(type
 #define PEAL_ITEM_(peal_array_, peal_row_begin_, peal_x_offset_)                                   \
     peal_item_of_((peal_row_begin_) + (peal_x_offset_), peal_array_##_strides_.peal_fetch_)
 #else
-#define PEAL_ITEM_(peal_array_, peal_row_begin_, peal_x_offset_) (peal_row_begin_)[peal_x_offset_]
+/* In brackets: a function's name in front of it would get the row. */
+#define PEAL_ITEM_(peal_array_, peal_row_begin_, peal_x_offset_) ((peal_row_begin_)[peal_x_offset_])
 #endif
 #define PEAL_STEP_(peal_array_, peal_i_, peal_axis_, peal_stride_)                                 \
     (((PEAL_OFFSET_)(peal_i_)-peal_array_##_strides_.peal_at_[peal_axis_]) *                       \
