@@ -1,5 +1,5 @@
 /* A plan on a GPU. Creating it makes everything that a run needs: kernels, streams, words, tables.
- * A start is a thread that walks. */
+ * A start wakes the plan's thread, which walks. */
 #include "backends/cuda/ahead.h"
 #include "backends/cuda/drive/run.h"
 #include "backends/cuda/embed.h"
@@ -221,10 +221,13 @@ static peal_status arm(peal_cuda_plan *plan)
         status = peal_cuda_graphs_create(plan);
     CUresult result = CUDA_SUCCESS;
     if (!status && (plan->device->dry || plan->desc.embedded))
-        result = peal_cuda_wake_links(plan);
+        result = peal_cuda_wake_links(plan, false);
     else if (!status)
         status = peal_cuda_run_thread_create(plan, &result);
-    return result ? cannot(plan, "launch a kernel that reads the memory of other GPUs", result)
+    return result ? cannot(plan,
+                           "launch from the thread that drives the device, or read the memory of "
+                           "other GPUs",
+                           result)
                   : status;
 }
 
@@ -308,9 +311,9 @@ peal_status peal_cuda_plan_start(peal_cuda_plan *plan, bool setup, int64_t steps
     plan->run->start_step = atomic_load(&plan->run->steps_done);
     plan->run->begin = plan->run->end = peal_clock_s();
     plan->run->ended = plan->run->enqueued = false;
-    plan->run->running = true;
-    peal_cuda_run_thread_start(plan);
-    return PEAL_STATUS_OK;
+    peal_status status = peal_cuda_run_thread_start(plan);
+    plan->run->running = !status;
+    return status;
 }
 
 peal_status peal_cuda_plan_wait(peal_cuda_plan *plan, peal_backend_result *result)

@@ -198,16 +198,22 @@ class Embedded(unittest.TestCase):
         self.assertEqual(calls[-6:], ["cuStreamSynchronize", "cuEventSynchronize", "cuEventRecord"] * 2)
         self.assertEqual(left(record), set())
 
+    def test_a_function_ends_the_thread(self):
+        out, record, _ = self.job("own", "ended")
+        self.assertIn("ended: cuda, peer lost, calls 0 and 2, wrong 0", out)
+        self.assertIn("the thread that drives the device ended in the middle of the run", out)
+        self.assertEqual(left(record), set())
+
     def test_own_work(self):
         """CUDA functions and `enqueue`: where they run, how often they are called, what refuses them."""
         out, record, _ = self.job("own")
-        found = dict(re.findall(r"^([\w ]+): (\w+, [\w ]+, calls \d+ and \d+, wrong \d+(?:, threads \d+)?)$", out, re.M))
+        found = dict(re.findall(r"^([\w ]+): (\w+, [\w ]+, calls \d+ and \d+, wrong \d+(?:, threads \d+, deaf \d)?)$", out, re.M))
         # a graph of 4 steps calls while it is captured, all else while it runs
         for name, words in (("auto", "4 and 0"), ("graph", "4 and 0"), ("stream", "0 and 8"), ("sync", "0 and 8"),
                             ("serial", "0 and 8"), ("auto counts", "0 and 8")):
             self.assertEqual(found[name], f"cuda, ok, calls {words}, wrong 0", name)
-        # A plan keeps the thread that drives the device.
-        self.assertEqual(found["starts"], "cuda, ok, calls 0 and 6, wrong 0, threads 1")
+        # A plan keeps the thread that drives the device; between starts no signal of the application is for it.
+        self.assertEqual(found["starts"], "cuda, ok, calls 0 and 6, wrong 0, threads 1, deaf 1")
         self.assertEqual(found["refused"], "cuda, wrong result, calls 0 and 2, wrong 0")
         for name in ("counts", "until", "fused", "host", "both"):
             self.assertEqual(found[name], "none, unsuitable environment, calls 0 and 0, wrong 0", name)

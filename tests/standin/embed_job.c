@@ -2,7 +2,7 @@
  * onto its streams, and what it leaves alone. Its calls are marked in the record by calls of
  * cuCtxGetStreamPriorityRange, which peal makes only while it prepares a plan.
  *
- *   embed_job exchange [lent|two|peal] | plan [MODE] | memory | misuse | own */
+ *   embed_job exchange [lent|two|peal] | plan [MODE] | memory | misuse | own [TRIAL] */
 #define _GNU_SOURCE
 #include "base/cuda_driver.h"
 #include "base/diagnostic.h"
@@ -12,6 +12,9 @@
 #include <peal/graph.h>
 #include <peal/plan.h>
 
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -177,7 +180,21 @@ static void plan_job(peal_session *session, const char *mode)
 
 static int calls, wrong, threads;
 static pid_t last_thread;
-static bool refuses;
+static bool refuses, ends;
+
+/* Whether the thread has blocked SIGTERM. */
+static bool is_deaf(pid_t thread)
+{
+    char path[64], line[256];
+    unsigned long long blocked = 0;
+    snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)thread);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof(line), file))
+        sscanf(line, "SigBlk: %llx", &blocked);
+    if (file)
+        fclose(file);
+    return blocked >> (SIGTERM - 1) & 1;
+}
 
 /* Launches with nothing to run: the stand-in notes them. */
 static peal_status put(void *stream, const peal_call *call)
@@ -189,7 +206,10 @@ static peal_status put(void *stream, const peal_call *call)
     wrong += call->user != (void *)&calls || call->view_count != 1 || !u->base ||
              u->stride[0] != 1 || call->argument_count != 1 || call->argument[0].integer != 7 ||
              call->tile.lo[0] != 0 || call->tile.hi[0] != POINTS;
+    wrong += is_deaf(last_thread);
     driver->cuEventRecord_(stream_number(6), stream);
+    if (ends && calls == 2)
+        pthread_exit(NULL);
     return refuses && calls == 2 ? PEAL_STATUS_WRONG_RESULT : PEAL_STATUS_OK;
 }
 
@@ -205,6 +225,7 @@ typedef struct own_trial {
     const char *argument;
     const char *until;
     bool refuses;
+    bool ends;  /* the thread that drives the device */
     int starts; /* 0: one */
 } own_trial;
 
@@ -244,6 +265,7 @@ static void own_trial_run(peal_session *session, const own_trial *t)
     calls = wrong = threads = 0;
     last_thread = 0;
     refuses = t->refuses;
+    ends = t->ends;
     peal_status status = peal_graph_compile(graph, session, &options, &plan);
     int before = calls;
     if (!status)
@@ -256,13 +278,14 @@ static void own_trial_run(peal_session *session, const own_trial *t)
            plan ? peal_plan_backend(plan) : "none", peal_status_name(status), before,
            calls - before, wrong);
     if (t->starts)
-        printf(", threads %d", threads);
+        printf(", threads %d, deaf %d", threads, is_deaf(last_thread));
     puts("");
     peal_plan_destroy(plan);
     peal_graph_destroy(graph);
 }
 
-static void own_job(peal_session *session)
+/* only: a trial; NULL: all but those that a session does not survive. */
+static void own_job(peal_session *session, const char *only)
 {
     static const own_trial trials[] = {
         {"auto", .threads = 32, .argument = "7"},
@@ -281,9 +304,11 @@ static void own_job(peal_session *session)
         {"threads", .threads = 2000, .argument = "7"},
         {"starts", .mode = "stream", .threads = 32, .argument = "7", .starts = 3},
         {"refused", .mode = "stream", .threads = 32, .argument = "7", .refuses = true},
+        {"ended", .mode = "stream", .threads = 32, .argument = "7", .ends = true},
     };
     for (size_t i = 0; i < sizeof(trials) / sizeof(trials[0]); i++)
-        own_trial_run(session, &trials[i]);
+        if (only ? !strcmp(only, trials[i].name) : !trials[i].ends)
+            own_trial_run(session, &trials[i]);
 }
 
 int main(int count, char **words)
@@ -303,7 +328,7 @@ int main(int count, char **words)
     else if (!strcmp(job, "memory"))
         memory_job(session);
     else if (!strcmp(job, "own"))
-        own_job(session);
+        own_job(session, count > 2 ? words[2] : NULL);
     else if (!strcmp(job, "misuse"))
         misuse_job(session);
     else

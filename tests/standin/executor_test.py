@@ -247,7 +247,7 @@ class Executor(unittest.TestCase):
                 run = Run(processes, transport=transport, env={"STANDIN_DEVICES": "2"})
                 self.check_clean(run)
                 self.assertEqual(run.record.count("cuStreamSynchronize"), processes * waits)
-        for number, doing in ((1, "launch kernels for the first time"), (2, "launch a kernel that reads the memory of other GPUs")):
+        for number, doing in ((1, "launch kernels for the first time"), (2, "launch from the thread that drives the device, or read the memory of other GPUs")):
             with self.subTest(doing):
                 run = Run(2, transport="p2p:vmm", env={"STANDIN_DEVICES": "2", "STANDIN_FAIL": f"cuStreamSynchronize:{number}"})
                 self.assertIn(f"cannot {doing}: ", run.err + str(run.result["messages"]))

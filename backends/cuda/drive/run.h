@@ -6,6 +6,7 @@
 #include "base/backoff.h"
 
 #include <pthread.h>
+#include <signal.h>
 
 enum { PEAL_CUDA_ROWS = 256 };
 
@@ -43,6 +44,7 @@ typedef struct peal_cuda_run {
     int state;              /* of the thread */
     pthread_cond_t changed; /* `state` has */
     CUresult woken;         /* of what the thread has done first */
+    sigset_t mask;          /* of signals, for a start */
     bool running;           /* a start has not been awaited */
     bool setup, finish;     /* whether this start includes these sections */
     int64_t steps;          /* the most iterations of this start */
@@ -104,14 +106,15 @@ bool peal_cuda_walk_section_only(peal_cuda_rank *rank, const peal_section *secti
 bool peal_cuda_run_in_blocks(peal_cuda_plan *plan);
 
 /* wake_links.c: uses the links to the GPUs that ranks store to, so that the first steps need not
- * wait until they are awake. Launches a kernel in any case, and awaits it if it reads any. */
-CUresult peal_cuda_wake_links(peal_cuda_plan *plan);
+ * wait until they are awake. first_launch: launches a kernel if there are none, too. */
+CUresult peal_cuda_wake_links(peal_cuda_plan *plan, bool first_launch);
 
 /* run_thread.c */
 /* Makes the thread that drives the device, and has it wake the links (*woken: the result). */
 peal_status peal_cuda_run_thread_create(peal_cuda_plan *plan, CUresult *woken);
-/* Has it run what plan->run says. */
-void peal_cuda_run_thread_start(peal_cuda_plan *plan);
+/* Has it run what plan->run says. PEAL_E_KERNEL_ENDED_THREAD: a function of the application has
+ * ended it. */
+peal_status peal_cuda_run_thread_start(peal_cuda_plan *plan);
 /* Until that has ended. */
 void peal_cuda_run_thread_await(peal_cuda_plan *plan);
 /* Awaits the end of a start that is under way, too. */
@@ -226,10 +229,10 @@ peal_status peal_cuda_plan_event(peal_cuda_plan *plan, void **event);
 /* Creates the events of starts. What fails has been reported (PEAL_E_DRIVER_REFUSED). */
 peal_status peal_cuda_interop_create(peal_cuda_plan *plan);
 void peal_cuda_interop_destroy(peal_cuda_plan *plan);
-/* Called by the thread of a start when it has emitted everything: joins the lanes and records
- * end_event. False: failed. */
+/* Called by the thread that drives the device when it has emitted everything: joins the lanes and
+ * records end_event. False: failed. */
 bool peal_cuda_interop_end(peal_cuda_plan *plan);
-/* Called by the thread of a start at its end, also after a failure: nothing more is enqueued. */
+/* Called by that thread at the end of a start, also after a failure: nothing more is enqueued. */
 void peal_cuda_interop_leave(peal_cuda_plan *plan);
 /* Whether what this start follows has been done. */
 bool peal_cuda_interop_has_begun(peal_cuda_plan *plan);

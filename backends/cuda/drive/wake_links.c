@@ -50,7 +50,7 @@ static void add_peer(const peal_cuda_rank *rank, int peer, int *process, peal_la
     launch->list_count++;
 }
 
-CUresult peal_cuda_wake_links(peal_cuda_plan *plan)
+CUresult peal_cuda_wake_links(peal_cuda_plan *plan, bool first_launch)
 {
     CUstream stream = plan->rank[0].lane[0].stream;
     int process[MOST_RANGES];
@@ -61,6 +61,8 @@ CUresult peal_cuda_wake_links(peal_cuda_plan *plan)
     for (int r = 0; r < plan->rank_count && !plan->rank[r].schedule->machine->shares_device; r++)
         for (int p = 0; p < plan->rank[r].schedule->peer_count; p++)
             add_peer(&plan->rank[r], p, process, &launch);
+    if (launch.list_count == 0 && !first_launch)
+        return CUDA_SUCCESS;
     CUresult result =
         plan->driver->cuLaunchKernel_(peal_cuda_kernels_builtin(plan->kernels,
                                                                 PEAL_CUDA_BUILTIN_TOUCH),
