@@ -5,8 +5,9 @@
 #include "backends/cuda/replay/replay.h"
 #include "backends/cuda/stream/lanes.h"
 
-/* So few steps are run singly: a launch of the persistent kernel takes longer. */
-enum { LEAST_STEPS = 3 };
+/* So few steps are run singly, unless they have so many launches: one of the persistent kernel
+ * takes longer. */
+enum { LEAST_STEPS = 3, LEAST_LAUNCHES = 32 };
 
 /* So long a launch may be that prints rows, which are seen once it is over, in seconds. */
 static const double longest_s = 5e-3;
@@ -155,9 +156,11 @@ static bool launch(peal_cuda_plan *plan, const assembly *a)
 /* Whether a launch is worth while here. */
 static bool is_worth(peal_cuda_plan *plan, int64_t left)
 {
-    if (left < LEAST_STEPS)
+    int64_t steps = left < LEAST_STEPS ? left : LEAST_STEPS;
+
+    if (left < LEAST_STEPS && (double)left * plan->graphs->launches < LEAST_LAUNCHES)
         return false;
-    return peal_cuda_replay_usual(plan, LEAST_STEPS) == LEAST_STEPS || plan->graphs->rare.count > 0;
+    return peal_cuda_replay_usual(plan, steps) == steps || plan->graphs->rare.count > 0;
 }
 
 bool peal_cuda_parts_run(peal_cuda_plan *plan)

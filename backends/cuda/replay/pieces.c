@@ -6,9 +6,9 @@
 #include "backends/cuda/lower/predicate.h"
 #include "backends/cuda/replay/replay.h"
 
-/* A piece of one step is not worth the launch of a graph. Longer periods would need too many
- * pieces. */
-enum { LEAST_STEPS = 2, LONGEST_PERIOD = 16, MOST_LAUNCHES = 1 << 13 };
+/* A piece of one step is not worth the launch of a graph, nor is a run of few launches. Longer
+ * periods would need too many pieces. */
+enum { LEAST_STEPS = 2, LEAST_LAUNCHES = 32, LONGEST_PERIOD = 16, MOST_LAUNCHES = 1 << 13 };
 
 /* What the application enqueues is captured in the whole recording alone, as it may count calls. */
 static bool calls_application(const peal_schedule *schedule)
@@ -37,6 +37,18 @@ bool peal_cuda_pieces_fit(const peal_cuda_plan *plan, int64_t period, double lau
 
     return period <= LONGEST_PERIOD && steps * launches <= MOST_LAUNCHES &&
            peal_cuda_pieces_can_be(plan);
+}
+
+int64_t peal_cuda_pieces_of_run(peal_cuda_plan *plan, int64_t steps)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+    int64_t run = peal_cuda_steps_of_run(plan);
+
+    if (!plan->engine->has_pieces || graphs->stops || run >= steps ||
+        graphs->launches * (double)run < LEAST_LAUNCHES || graphs->begin[0].counter[0] > 0 ||
+        peal_cuda_step_conditions_next(&graphs->conditions, 0, run) < run)
+        return steps;
+    return run;
 }
 
 static void add(peal_cuda_plan *plan, int64_t from, int64_t steps)

@@ -191,6 +191,9 @@ bool peal_cuda_graphs_run(peal_cuda_plan *plan);
 /* pieces.c */
 /* Whether there can be recordings beside the whole one: pieces, and rare steps (rare_graphs.c). */
 bool peal_cuda_pieces_can_be(const peal_cuda_plan *plan);
+/* Of how many steps the recording is, which might be of so many: of as many as the run has, if that
+ * is known to be shorter. */
+int64_t peal_cuda_pieces_of_run(peal_cuda_plan *plan, int64_t steps);
 /* Whether there are pieces, if the period has so many steps, of so many launches each. */
 bool peal_cuda_pieces_fit(const peal_cuda_plan *plan, int64_t period, double launches);
 /* Once the whole recording has been made: which pieces there are. Their begins are not set yet. */

@@ -483,7 +483,7 @@ int64_t peal_cuda_choose_steps(peal_cuda_plan *plan, const char **reason)
     find_period(plan, best.period, reason);
     plan->graphs->period = best.period;
     plan->graphs->launches = best.launches;
-    plan->graphs->steps = best.steps;
+    plan->graphs->steps = best.steps = peal_cuda_pieces_of_run(plan, best.steps);
     plan->graphs->is_sure = best.steps <= most_recorded(plan, best.period);
     peal_cuda_moments_create(plan);
     return best.steps;
