@@ -70,6 +70,7 @@ PARTS = {"jacobi2d": (1, 2, ["nx=40", "ny=34", "steps=47", "report=2"]), "heat3d
          "long": (2, 2, ["steps=27"]),
          "halo/short": (2, 2, ["nx=61", "ny=43", "steps=107", "report=25"]), "halo/short ": (1, 1, ["nx=61", "ny=43", "steps=90", "report=7"])}
 PARTS_STARTS = "1,3,2,7,1,12,-1"
+BEYOND_STARTS = "6,7,2"  # of a run that has 3 steps
 PARTS_MODES = [("graph", ""), ("graph", "steps=40,lanes=2"), ("fused", "blocks=2,steps=6"), ("fused", "blocks=2,steps=40")]
 # Deep rounds: their plain steps lie where a launch ends, and where something looks at the older field.
 DEEP = {"deep": ["steps=43"], "deep ": ["old=1"], "deep  ": ["pace=1", "steps=30"], "jacobi2d": ["nx=40", "ny=34", "steps=90", "report=30"],
@@ -230,6 +231,8 @@ def check_parts(options, folder, counts):
             if count == processes and options.only in f"{name} parts":
                 words = [f"spec={path_of(options, name.strip())}", *(f"set={word}" for word in words), f"starts={PARTS_STARTS}"]
                 lines += lines_of([(f"{name} parts", words)], ranks, PARTS_MODES)
+        if processes == 2 and options.only in "beyond parts":
+            lines += lines_of([("beyond parts", [f"spec={path_of(options, 'beyond')}", f"starts={BEYOND_STARTS}"])], 2, [MODES[0], MODES[-1]])
         judge(lines, run(options, folder, processes, lines), counts)
 
 

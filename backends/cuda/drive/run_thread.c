@@ -1,8 +1,8 @@
 /* The thread of a plan that drives the device. It is made with the plan and waits for its starts,
  * since the driver has much to do when another thread calls it for the first time: entering the
  * context takes 30 to 60 us, the first launch 25 to 30 us more than those behind it (H200). During
- * a start it has the signal mask of who started; between starts no signal of the application ends
- * up here. */
+ * a start it has the signal mask of who started; between starts it is for no signal but those that
+ * a thread causes itself, and SIGPROF. */
 #include "backends/cuda/drive/run.h"
 #include "base/clock.h"
 
@@ -55,6 +55,7 @@ static void on_end(void *user)
     peal_cuda_fail(plan, PEAL_STATUS_PEER_LOST);
     peal_cuda_rescue_all(plan);
     peal_cuda_interop_leave(plan);
+    plan->run->end = peal_clock_s();
     enter(plan->run, ENDED);
 }
 

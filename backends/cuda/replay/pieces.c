@@ -6,8 +6,8 @@
 #include "backends/cuda/lower/predicate.h"
 #include "backends/cuda/replay/replay.h"
 
-/* A piece of one step is not worth the launch of a graph, nor is a run of few launches. Longer
- * periods would need too many pieces. */
+/* A piece of one step is not worth the launch of a graph. Longer periods would need too many
+ * pieces. Nor is a run worth it that has few launches. */
 enum { LEAST_STEPS = 2, LEAST_LAUNCHES = 32, LONGEST_PERIOD = 16, MOST_LAUNCHES = 1 << 13 };
 
 /* What the application enqueues is captured in the whole recording alone, as it may count calls. */
@@ -72,7 +72,8 @@ void peal_cuda_pieces_choose(peal_cuda_plan *plan)
     int64_t period = graphs->period;
 
     graphs->piece_count = 0;
-    if (graphs->rows > 0 || !peal_cuda_pieces_fit(plan, period, graphs->launches))
+    if (graphs->rows > 0 || graphs->steps < period ||
+        !peal_cuda_pieces_fit(plan, period, graphs->launches))
         return;
     graphs->piece = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_piece, PEAL_CUDA_PIECES);
     int64_t most = period;

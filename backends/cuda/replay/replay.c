@@ -1,6 +1,7 @@
 /* Replays: K iterations were recorded once, and are launched again and again. Nothing is rebuilt,
  * reset or patched between replays. K is a number of steps after which flags, staging slots, swaps
- * and periodic conditions are as before, so the constants in the recorded launches are right again.
+ * and periodic conditions are as before, so the constants in the recorded launches are right again;
+ * of a run that is shorter than that, its steps, which are launched where all is as at its begin.
  * Only the outermost counter differs; it lies in a device word, which the recording advances.
  *
  * `until` of the outermost loop: every launch reads a stop word first, and does nothing once it is
@@ -262,6 +263,8 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
     if (graphs->rows > 0 && !peal_cuda_rows_out(plan, true))
         return false;
     count = count < most ? count : most; /* the caller comes again for the rest */
+    if (graphs->steps % graphs->period != 0 && count > 1)
+        count = 1; /* a short run: another replay may not begin where it ends */
     graphs->span = graphs->steps;
     if (graphs->loops || (in_one && graphs->rows == 0 && count > 0)) {
         graphs->rounds = count;
