@@ -49,6 +49,9 @@ static void what_stores_at_own_is_found(void **state)
         "PEAL_AT(u, x, y, z) = PEAL_FMA(PEAL_AT(u, x, y - 1, z), 2, TWICE(3)); }",
         HEAD "double d = 0; " LOOP "{ d += x; PEAL_AT(u, x, y, z) = " SUM
              "} PEAL_PARTIAL(sum, d); }",
+        "typedef float real;\nstruct pair { real a, b; };\nstatic const double half = 0.5;\nstatic "
+        "real f(real v);\nstatic real f(real v) { return v > 0 && v < 1 ? half * v : 0; }\n" HEAD
+            LOOP "{ const real w[2] = {1, 2}; PEAL_AT(u, x, y, z) = f(w[1]); } }",
         HEAD LOOP "{ long colour = (x + y) & 1; PEAL_AT(u, x, y, z) = colour; } }",
         "#define STORE(v) v = 1\n" HEAD LOOP "STORE(PEAL_AT(u, x, y, z)); }",
         "#define NONE() 3\n#define REAL float\nPEAL_KERNEL(k)(peal_tile t, PEAL_READ(REAL, a), "

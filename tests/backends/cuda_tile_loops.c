@@ -27,8 +27,10 @@ static bool loops(const char *text)
     return loops_of(text, 2, 2, 1);
 }
 
-#define START "PEAL_KERNEL(k)(peal_tile t, PEAL_READ(float, a), PEAL_WRITE(float, b)) {\n"
-#define LOOP  "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = PEAL_AT(a, x - 1, y);\n"
+#define START                                                                                      \
+    "PEAL_KERNEL(k)(peal_tile t, PEAL_READ(float, a), PEAL_WRITE(float, b), "                      \
+    "PEAL_REDUCE(double, d)) {\n"
+#define LOOP "PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = PEAL_AT(a, x - 1, y);\n"
 
 static void what_only_loops_is_found(void **state)
 {
@@ -39,6 +41,7 @@ static void what_only_loops_is_found(void **state)
               "PEAL_AT(b, x, y) = x > 0 ? s : PEAL_AT(a, x, y); } }",
         START "/* t.lo, } */ // t\n" LOOP "(void)\"} t\"; }",
         START LOOP LOOP "}",
+        START "PEAL_FOR_2D(t, x, y) { float p = 0, q = 1; PEAL_AT(b, x, y) = p + q; } }",
         START "double s = 0; PEAL_FOR_2D(t, x, y) { PEAL_AT(b, x, y) = PEAL_FMA(2, x, y); s += x; }"
               " PEAL_PARTIAL(d, s); }",
         "#define LEFT(u, x, y) PEAL_AT(u, (x) - 1, y)\n" START
@@ -126,6 +129,8 @@ static void what_does_more_is_not(void **state)
         "PEAL_FOR_2D(t, x, y) { WHERE(x > 3) { float s = 1; } PEAL_AT(b, x, y) = 1; } }",
         "LEAVE; " LOOP "}",
         "EACH(i) {} " LOOP "}",
+        "(void)d.out[0]; " LOOP "}",
+        LOOP "PEAL_PARTIAL(d, d.out[0]); }",
         LOOP, /* no end */
     };
     char text[1024];

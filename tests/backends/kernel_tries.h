@@ -293,6 +293,33 @@ static const char *const kernel_tries[] = {
          "0; } }",
     HEAD "PEAL_FOR_3D(t, x, y, z) { real (y); PEAL_AT(u, x, y, z) = 0; } }",
     HEAD "PEAL_FOR_3D(t, x, y, z) { real *(y); PEAL_AT(u, x, y, z) = 0; } }",
+    "#define E\n" HEAD "PEAL_FOR_3D(t, x, y, z) { float &&r = (float && E)PEAL_AT(u, x - 1, y, z); "
+    "r = 1; PEAL_AT(u, x, y, z) = 0; } }",
+    "#define E\n" HEAD "PEAL_FOR_3D(t, x, y, z) { put((float && E)PEAL_AT(u, x - 1, y, z)); "
+    "PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { int w[1] = {0}; PEAL_AT(u, w[1, 2, 3, put, 0], y, z); "
+         "PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { put(UINT32_C()); PEAL_AT(u, x, y, z) = 0; } }",
+    HEAD "PEAL_FOR_3D(t, x, y, z) { s = f((real){1, 2}); PEAL_AT(u, x, y, z) = 0; } }",
+    "static __device__ float (*g);\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { g[3] = 1; PEAL_AT(u, x, y, z) = 0; } }",
+    "struct G { float *p; }; static __device__ struct G g;\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { g.p[3] = 1; PEAL_AT(u, x, y, z) = 0; } }",
+    "static __device__ long g;\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { s = g; PEAL_AT(u, x, y, z) = 0; } }",
+    "static __device__ float g[4096];\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { g[1] += 1; PEAL_AT(u, x, y, z) = 0; } }",
+    "#define STAR *\nstatic __device__ float STAR g;\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { g[3] = 1; PEAL_AT(u, x, y, z) = 0; } }",
+    "#define STAR *\nstatic __device__ const float STAR const g;\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { s = g[3]; PEAL_AT(u, x, y, z) = 0; } }",
+    "typedef float *(*F)(float *);\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) { s = 1; PEAL_AT(u, x, y, z) = 0; } }",
+    "static int f(int), g;\n" HEAD "PEAL_FOR_3D(t, x, y, z) { g = 1; PEAL_AT(u, x, y, z) = 0; } }",
+    "static __device__ float peal_item_of_(const float *p, bool f) { return p[-1]; }\n" HEAD
+    "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }",
+    "static float v_;\n" HEAD "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }",
+    "_Pragma(\"x\")\n" HEAD "PEAL_FOR_3D(t, x, y, z) {  PEAL_AT(u, x, y, z) = 0; } }",
 };
 
 #endif

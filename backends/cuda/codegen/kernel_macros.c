@@ -1,6 +1,7 @@
 /* Expands the macros of kernels' texts as a preprocessor does, so that what is looked for in a
  * kernel is looked for in what the compiler gets. Texts are plain (kernel_tokens.h): macros have
- * all brackets that they open, paste nothing and have a fixed number of parameters. */
+ * all brackets that they open, and something in them, paste nothing and have a fixed number of
+ * parameters. */
 #include "backends/cuda/codegen/kernel_tokens.h"
 
 enum { MOST_DEPTH = 16, MOST_TOKENS = 20000, MOST_PARAMETERS = 32, LOOK_AHEAD = 4 };

@@ -55,6 +55,26 @@ static const peal_cuda_token *declared_array(const peal_cuda_token *t, int at)
                : NULL;
 }
 
+/* Notes the name of a reduction, whose brackets begin at token `open`. */
+static bool take_partial(peal_cuda_kernel_text *k, int open)
+{
+    const peal_cuda_token *t = k->token;
+
+    if (!peal_cuda_token_is(&t[open], "(") || !t[t[open].match - 1].is_word ||
+        k->partial_count == PEAL_CUDA_TEXT_PARTIALS)
+        return false;
+    k->partial[k->partial_count++] = &t[t[open].match - 1];
+    return true;
+}
+
+bool peal_cuda_text_is_partial(const peal_cuda_kernel_text *k, const peal_cuda_token *word)
+{
+    for (int i = 0; i < k->partial_count; i++)
+        if (peal_cuda_tokens_equal(k->partial[i], word))
+            return true;
+    return false;
+}
+
 /* Finds the tile and the array among the parameters, which have to have so many arrays. */
 static bool find_names(peal_cuda_kernel_text *k, int open, int arrays, int index,
                        const char *access)
@@ -72,6 +92,8 @@ static bool find_names(peal_cuda_kernel_text *k, int open, int arrays, int index
         bool is_other = peal_cuda_token_begins(&t[at + 1], "PEAL_") &&
                         !peal_cuda_token_is(&t[at + 1], "PEAL_REDUCE");
         if (!name && is_other)
+            return false;
+        if (peal_cuda_token_is(&t[at + 1], "PEAL_REDUCE") && !take_partial(k, at + 2))
             return false;
         if (name && found++ == index) {
             k->array = name;

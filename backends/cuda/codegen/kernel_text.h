@@ -5,7 +5,7 @@
 
 #include "backends/cuda/codegen/kernel_tokens.h"
 
-enum { PEAL_CUDA_TEXT_LOOPS = 64, PEAL_CUDA_TEXT_AXES = 3 };
+enum { PEAL_CUDA_TEXT_LOOPS = 64, PEAL_CUDA_TEXT_AXES = 3, PEAL_CUDA_TEXT_PARTIALS = 16 };
 
 /* A loop over the tile's points, whose head's bracket is token `open`; index: its names. */
 typedef struct peal_cuda_tile_loop {
@@ -22,6 +22,8 @@ typedef struct peal_cuda_kernel_text {
     const peal_cuda_token *tile, *array; /* their names */
     int axes;                            /* of the array */
     bool is_straight;                    /* asked for: nothing branches */
+    const peal_cuda_token *partial[PEAL_CUDA_TEXT_PARTIALS]; /* names of reductions */
+    int partial_count;
     peal_cuda_tile_loop loop[PEAL_CUDA_TEXT_LOOPS];
     int loop_count;
 } peal_cuda_kernel_text;
@@ -44,6 +46,8 @@ int peal_cuda_text_argument_end(const peal_cuda_token *t, int at, int close);
 bool peal_cuda_text_is_loop(const peal_cuda_token *word);
 /* Whether a word is the name of an index of any of the kernel's loops. */
 bool peal_cuda_text_is_index(const peal_cuda_kernel_text *k, const peal_cuda_token *word);
+/* Whether a word is the name of one of its reductions. */
+bool peal_cuda_text_is_partial(const peal_cuda_kernel_text *k, const peal_cuda_token *word);
 /* The loop that a PEAL_AT at token `at` is in, whatever other blocks lie between; NULL: it is in
  * none, or amid an expression. */
 const peal_cuda_tile_loop *peal_cuda_text_loop_around(const peal_cuda_kernel_text *k, int at);

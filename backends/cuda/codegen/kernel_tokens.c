@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
+enum { MOST_MACROS = 1000 };
+
 #define IS_ONE_OF(token, words)                                                                    \
     peal_cuda_token_is_one_of(token, words, sizeof(words) / sizeof((words)[0]))
 
@@ -163,6 +165,8 @@ static bool take_directive(const char *at, const char *end, peal_arena *arena,
     macro.has_parameters = macro.count > 0 && *macro.token[0].at == '(' &&
                            macro.token[0].at == macro.name->at + macro.name->length;
     macro.value = macro.has_parameters ? macro.token[0].match + 1 : 0;
+    if (out->macro_count == MOST_MACROS)
+        return false;
     PEAL_ARENA_ROOM(arena, out->macro, out->macro_count, out->macro_room);
     out->macro[out->macro_count++] = macro;
     return true;
@@ -194,14 +198,37 @@ static bool is_of_device(const peal_cuda_token *token)
                                        "__restrict__"};
     static const char *const words[] = {"asm",     "threadIdx", "blockIdx", "blockDim",
                                         "gridDim", "warpSize",  "clock",    "clock64"};
-    static const char *const begins[] = {"atomic", "peal_thread", "__"};
+    static const char *const begins[] = {"atomic", "peal_", "__", "_P"};
 
-    if (!token->is_word || IS_ONE_OF(token, fine))
+    if (!token->is_word || IS_ONE_OF(token, fine) || peal_cuda_token_is(token, "peal_tile"))
         return false;
     for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
         if (peal_cuda_token_begins(token, begins[i]))
             return true;
     return IS_ONE_OF(token, words);
+}
+
+/* Whether an operand may begin so; else `&&` is of a type. */
+static bool may_be_operand(const peal_cuda_token *token)
+{
+    static const char *const begins[] = {"(", "!", "-", "+", "~", "*"};
+
+    return token->is_word || isdigit((unsigned char)*token->at) || IS_ONE_OF(token, begins);
+}
+
+/* Whether a word ends so. */
+static bool ends_with(const peal_cuda_token *token, const char *text)
+{
+    int behind = token->length - (int)strlen(text);
+
+    return token->is_word && behind >= 0 && !strncmp(token->at + behind, text, strlen(text));
+}
+
+/* Whether a word is of those macros of stdint.h that make a word of what they are given. */
+static bool is_pasting(const peal_cuda_token *token)
+{
+    return ends_with(token, "_C") &&
+           (peal_cuda_token_begins(token, "INT") || peal_cuda_token_begins(token, "UINT"));
 }
 
 /* Whether a token lets something store into what it is given, or changes what names mean. */
@@ -210,16 +237,12 @@ static bool is_tricky(const peal_cuda_token *token, const peal_cuda_token *next)
     static const char *const words[] = {"&",        "::",       "##",     "auto",     "template",
                                         "operator", "decltype", "bitand", "and",      "and_eq",
                                         "or_eq",    "xor_eq",   "using",  "namespace"};
-    static const char *const ends[] = {")", ">", ";", ","};
-    static const char strides[] = "_strides_";
-    const int behind = token->length - (int)sizeof(strides) + 1;
 
     if (peal_cuda_token_is(token, "&") && next && isdigit((unsigned char)*next->at))
         return false; /* a number has no address */
-    return IS_ONE_OF(token, words) || is_of_device(token) ||
-           peal_cuda_token_begins(token, "peal_kernel") ||
-           (behind >= 0 && !strncmp(token->at + behind, strides, sizeof(strides) - 1)) ||
-           (peal_cuda_token_is(token, "&&") && (!next || IS_ONE_OF(next, ends)));
+    return IS_ONE_OF(token, words) || is_of_device(token) || ends_with(token, "_") ||
+           is_pasting(token) ||
+           (peal_cuda_token_is(token, "&&") && (!next || !may_be_operand(next)));
 }
 
 /* Names of macros are written in capitals: others may be words that peal's own headers use. */
@@ -228,6 +251,8 @@ static bool is_plain_macro(const peal_cuda_macro *macro)
     for (int i = 0; i < macro->name->length; i++)
         if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", macro->name->at[i]))
             return false;
+    if (macro->value == macro->count)
+        return false;
     for (int i = 0; i < macro->count; i++)
         if (is_tricky(&macro->token[i], i + 1 < macro->count ? &macro->token[i + 1] : NULL) ||
             peal_cuda_token_begins(&macro->token[i], "PEAL_KERNEL"))
@@ -249,22 +274,44 @@ static bool are_plain(const peal_cuda_token *t, int count)
     return true;
 }
 
+/* Whether tokens [from, to), in front of a semicolon outside of all brackets, declare no variable,
+ * or a constant: a variable of the file could lead to an array, or keep something. */
+static bool declares_no_variable(const peal_cuda_tokens *all, int from, int to)
+{
+    static const char *const types[] = {"struct", "union", "enum", "class"};
+    const peal_cuda_token *t = all->token;
+    bool is_constant = false, several;
+
+    if (peal_cuda_token_is(&t[from], "typedef")) {
+        for (int i = from; i < to; i++)
+            if (peal_cuda_token_is(&t[i], "&&") || peal_cuda_token_is(&t[i], "*"))
+                return false;
+        return true;
+    }
+    for (int i = from; i<to; i = t[i].match> i ? t[i].match + 1 : i + 1) {
+        if (peal_cuda_tokens_macro(all, &t[i], &several) || several ||
+            (peal_cuda_token_is(&t[i], "(") && peal_cuda_token_is(&t[i + 1], "*")))
+            return false;
+        is_constant |= peal_cuda_token_is(&t[i], "const") || peal_cuda_token_is(&t[i], "constexpr");
+    }
+    return from == to || is_constant || peal_cuda_token_is(&t[to - 1], ")") ||
+           (IS_ONE_OF(&t[from], types) && peal_cuda_token_is(&t[to - 1], "}"));
+}
+
 /* Whether the rules hold that kernel_tokens.h has for the words of a text. A pointer that is the
  * file's could lead to an array. */
 static bool is_plain(const peal_cuda_tokens *all)
 {
     const peal_cuda_token *t = all->token;
-    bool defines_type = false;
-    int depth = 0;
+    int from = 0;
 
-    for (int i = 0; i < all->count; i++) {
-        depth += t[i].match > i ? 1 : t[i].match >= 0 ? -1 : 0;
-        if (depth == 0 && peal_cuda_token_is(&t[i], "*"))
+    for (int i = 0; i<all->count; i = t[i].match> i ? t[i].match + 1 : i + 1) {
+        bool ends = peal_cuda_token_is(&t[i], ";");
+        if (peal_cuda_token_is(&t[i], "*") || (ends && !declares_no_variable(all, from, i)))
             return false;
-        defines_type = !peal_cuda_token_is(&t[i], ";") &&
-                       (defines_type || peal_cuda_token_is(&t[i], "typedef"));
-        if (defines_type && peal_cuda_token_is(&t[i], "&&"))
-            return false;
+        bool is_body =
+            i > 0 && peal_cuda_token_is(&t[i], "{") && peal_cuda_token_is(&t[i - 1], ")");
+        from = ends ? i + 1 : is_body ? t[i].match + 1 : from;
     }
     for (int m = 0; m < all->macro_count; m++)
         if (!is_plain_macro(&all->macro[m]))

@@ -182,6 +182,12 @@ static bool has_good_place(const peal_cuda_kernel_text *k, int at)
     const peal_cuda_token *t = k->token, *before = &t[at - 1];
     bool follows_word = before->is_word && !IS_ONE_OF(before, others);
 
+    if (peal_cuda_token_is(&t[at], ",")) { /* PEAL_AT would take it for one of its own */
+        int open = peal_cuda_text_bracket(t, at), around = peal_cuda_text_bracket(t, open);
+        return !peal_cuda_token_is(&t[open], "[") &&
+               (!peal_cuda_token_is(&t[open], "{") || around < 0 ||
+                peal_cuda_token_is(&t[around], "{"));
+    }
     if (peal_cuda_token_is(&t[at], "PEAL_AT"))
         return !follows_word && !peal_cuda_token_is(before, "]");
     if (peal_cuda_token_is(&t[at], "["))
@@ -204,6 +210,10 @@ bool peal_cuda_text_stores_at_own(const peal_cuda_kernel_text *k)
             return false;
         if (peal_cuda_tokens_equal(&t[i], k->tile) &&
             (!peal_cuda_token_is(&t[i - 1], "(") || !peal_cuda_text_is_loop(&t[i - 2])))
+            return false;
+        if (peal_cuda_text_is_partial(k, &t[i]) &&
+            (!peal_cuda_token_is(&t[i - 1], "(") ||
+             !peal_cuda_token_is(&t[i - 2], "PEAL_PARTIAL") || !peal_cuda_token_is(&t[i + 1], ",")))
             return false;
         if ((peal_cuda_text_is_index(k, &t[i]) && is_declared(k, i)) ||
             (peal_cuda_tokens_equal(&t[i], k->array) && !is_used_well(k, i)))

@@ -7,5 +7,6 @@ PEAL_KERNEL(mix)(peal_tile t, PEAL_READ(double, a), PEAL_UPDATE(double, b))
 
 PEAL_KERNEL(pass)(peal_tile t, PEAL_READ(double, a), PEAL_UPDATE(double, b))
 {
-    PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = 3 * PEAL_AT(b, x, y) + PEAL_AT(a, x, y) + 1;
+    PEAL_FOR_2D(t, x, y)
+        PEAL_AT(b, x, y) = 3 * PEAL_AT(b, x, y) + PEAL_AT(a, x, y) + 1;
 }
