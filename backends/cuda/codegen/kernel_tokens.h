@@ -34,13 +34,14 @@ typedef struct peal_cuda_tokens {
 /* False: files of the application are included, or a text is not plain: it has a directive beside
  * #define, #pragma unroll and #include of C's headers for numbers, brackets without their others,
  * or characters that may stand for others; it takes an address, makes references, or has words that
- * change what others mean, or that are of a device's threads. */
+ * change what others mean, or that are of a device's threads; the file has variables, or macros
+ * that are empty or whose names are not in capitals. */
 bool peal_cuda_tokens_read(const peal_kernel_files *files, peal_arena *arena,
                            peal_cuda_tokens *out);
 
 /* kernel_macros.c: tokens [begin, end) of the texts with macros expanded, peal's own excepted.
- * False: a macro is defined twice, or behind `begin`, or they are too many, or what comes of them
- * is not plain. A few semicolons follow them, so that who looks ahead finds something. */
+ * False: a macro is defined twice, or behind `begin`, or has no such number of arguments, or what
+ * comes of them is too much. A few semicolons follow, so that who looks ahead finds something. */
 bool peal_cuda_tokens_expand(const peal_cuda_tokens *all, int begin, int end, peal_arena *arena,
                              peal_cuda_tokens *out);
 /* Finds the other one of each bracket. False: some has none. */

@@ -29,17 +29,15 @@ static bool stores(const peal_cuda_token *token)
 static bool is_strange(const peal_cuda_kernel_text *k, const peal_cuda_token *token)
 {
     static const char *const branches[] = {"if", "else", "while", "break", "return", "continue"};
-    static const char *const words[] = {"asm",      "goto",    "do",     "switch",   "case",
-                                        "default",  "enum",    "struct", "union",    "class",
-                                        "static",   "typedef", "extern", "typeof",   "or",
-                                        "not",      "xor",     "compl",  "bitor",    "not_eq",
-                                        "throw",    "delete",  "new",    "co_await", "co_yield",
-                                        "co_return"};
+    static const char *const words[] = {"goto",    "do",     "switch",   "case",     "default",
+                                        "enum",    "struct", "union",    "class",    "static",
+                                        "typedef", "extern", "typeof",   "or",       "not",
+                                        "xor",     "compl",  "bitor",    "not_eq",   "throw",
+                                        "delete",  "new",    "co_await", "co_yield", "co_return"};
 
     return token->is_word &&
            (IS_ONE_OF(token, words) || (k->is_straight && IS_ONE_OF(token, branches)) ||
-            *token->at == '_' || token->at[token->length - 1] == '_' ||
-            peal_cuda_token_begins(token, "peal_"));
+            *token->at == '_' || peal_cuda_token_begins(token, "peal_"));
 }
 
 /* Whether a word is none of peal's but those that have a value. */
@@ -66,8 +64,8 @@ static bool is_at_own(const peal_cuda_kernel_text *k, int open)
     return true;
 }
 
-/* Whether a store may go to what ends with token `at`: a name that is no loop's, an
- * element, or a PEAL_AT. */
+/* Whether a store may go to what ends with token `at`: a name that is no loop's, an element,
+ * or a PEAL_AT. */
 static bool may_store_to(const peal_cuda_kernel_text *k, int at)
 {
     const peal_cuda_token *t = k->token;
